@@ -1,0 +1,398 @@
+// The Python face of the core: types, checks, GIL. No logic.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "batch.hpp"
+#include "replay.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace cagepool {
+namespace {
+
+template <class Value>
+using Row = nb::ndarray<Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class Value>
+using Rows = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Bytes = Rows<std::uint8_t>;
+using Ids = Row<const std::int64_t>;
+
+template <class Array>
+auto span_of(const Array& array) {
+  return std::span(array.data(), array.size());
+}
+
+template <class Value>
+std::span<const Value> span_of(const std::optional<Row<const Value>>& array) {
+  return array ? std::span<const Value>(array->data(), array->size()) : std::span<const Value>();
+}
+
+/// The rows of a byte array as structs; each row must be exactly one.
+template <class Struct>
+std::span<Struct> structs_of(const Bytes& array, const char* name) {
+  if (array.shape(1) != sizeof(Struct)) {
+    throw std::invalid_argument(std::string(name) + " must have rows of " + std::to_string(sizeof(Struct)) +
+                                " bytes, got " + std::to_string(array.shape(1)));
+  }
+  return {reinterpret_cast<Struct*>(array.data()), array.shape(0)};
+}
+
+/// Name, NumPy type, offset and count of one member of a struct.
+using Field = std::tuple<const char*, const char*, std::size_t, std::size_t>;
+
+std::vector<Field> true_state_fields() {
+  return {{"decoys", "u2", offsetof(TrueState, decoys), kHosts},
+          {"access", "u1", offsetof(TrueState, access), kHosts},
+          {"privileged", "u1", offsetof(TrueState, privileged), kHosts},
+          {"user_seen", "u1", offsetof(TrueState, user_seen), kHosts},
+          {"user_unseen", "u1", offsetof(TrueState, user_unseen), kHosts},
+          {"malware", "u1", offsetof(TrueState, malware), kHosts},
+          {"compromised", "u1", offsetof(TrueState, compromised), kHosts},
+          {"ot_running", "u1", offsetof(TrueState, ot_running), 1},
+          {"ot_pid_known", "u1", offsetof(TrueState, ot_pid_known), 1},
+          {"ot_service_known", "u1", offsetof(TrueState, ot_service_known), 1},
+          {"mail_immune", "u1", offsetof(TrueState, mail_immune), 1},
+          {"red", "u1", offsetof(TrueState, red), 1},
+          {"edition", "u1", offsetof(TrueState, edition), 1}};
+}
+
+std::vector<Field> moves_fields() {
+  return {
+      {"blue_action", "u1", offsetof(Moves, blue_action), 1}, {"blue_success", "i1", offsetof(Moves, blue_success), 1},
+      {"red_kind", "i1", offsetof(Moves, red_kind), 1},       {"red_target", "i1", offsetof(Moves, red_target), 1},
+      {"red_success", "i1", offsetof(Moves, red_success), 1}, {"exploit", "i1", offsetof(Moves, exploit), 1},
+      {"detected", "i1", offsetof(Moves, detected), 1},       {"green_host", "i1", offsetof(Moves, green_host), 1}};
+}
+
+std::vector<Field> trace_fields() {
+  return {{"obs", "u1", offsetof(TraceRow, obs), kObservationSize},
+          {"s_decoys", "u2", offsetof(TraceRow, s_decoys), kHosts},
+          {"s_red_ports", "u2", offsetof(TraceRow, s_red_ports), kHosts},
+          {"s_meander", "u2", offsetof(TraceRow, s_meander), 4},
+          {"reward_tenths", "i2", offsetof(TraceRow, reward_tenths), 1},
+          {"s_priv", "i1", offsetof(TraceRow, s_priv), kHosts},
+          {"s_user_seen", "i1", offsetof(TraceRow, s_user_seen), kHosts},
+          {"s_user_unseen", "i1", offsetof(TraceRow, s_user_unseen), kHosts},
+          {"s_malware", "i1", offsetof(TraceRow, s_malware), kHosts},
+          {"s_known_ip", "i1", offsetof(TraceRow, s_known_ip), kHosts},
+          {"s_known_host", "i1", offsetof(TraceRow, s_known_host), kHosts},
+          {"s_known_net", "i1", offsetof(TraceRow, s_known_net), kSubnets},
+          {"s_ot", "i1", offsetof(TraceRow, s_ot), 3},
+          {"s_bline_pos", "i1", offsetof(TraceRow, s_bline_pos), 1},
+          {"blue_success", "i1", offsetof(TraceRow, blue_success), 1},
+          {"green_host", "i1", offsetof(TraceRow, green_host), 1},
+          {"red_kind", "i1", offsetof(TraceRow, red_kind), 1},
+          {"red_target", "i1", offsetof(TraceRow, red_target), 1},
+          {"red_success", "i1", offsetof(TraceRow, red_success), 1},
+          {"exploit", "i1", offsetof(TraceRow, exploit), 1},
+          {"detected", "i1", offsetof(TraceRow, detected), 1},
+          {"esc_pick", "i1", offsetof(TraceRow, esc_pick), 1}};
+}
+
+/// The arrays that a batch writes; held here so that they live as long as it does.
+struct Buffers {
+  std::optional<Rows<float>> float_observations;
+  std::optional<Bytes> byte_observations;
+  Row<double> rewards;
+  Row<bool> truncations;
+  Bytes moves;
+  Bytes true_state;
+  std::optional<Rows<float>> float_final_observations;
+  std::optional<Bytes> byte_final_observations;
+  Row<double> episode_returns;
+  Row<std::int32_t> episode_lengths;
+  std::optional<Bytes> orders;
+  std::optional<Rows<std::int32_t>> counters;
+  std::optional<Rows<std::int32_t>> episode_counters;
+  std::optional<Row<double>> alignment;
+};
+
+std::span<Counters> counters_of(const std::optional<Rows<std::int32_t>>& array) {
+  if (!array) return {};
+  if (array->shape(1) != kCounters) throw std::invalid_argument("counters must have 5 columns");
+  return {reinterpret_cast<Counters*>(array->data()), array->shape(0)};
+}
+
+Outputs outputs_of(const Buffers& buffers) {
+  Outputs out{};
+  if (buffers.float_observations) out.float_observations = span_of(*buffers.float_observations);
+  if (buffers.byte_observations) out.byte_observations = span_of(*buffers.byte_observations);
+  out.rewards = span_of(buffers.rewards);
+  out.truncations = span_of(buffers.truncations);
+  out.moves = structs_of<Moves>(buffers.moves, "moves");
+  out.true_state = structs_of<TrueState>(buffers.true_state, "true_state");
+  if (buffers.float_final_observations) out.float_final_observations = span_of(*buffers.float_final_observations);
+  if (buffers.byte_final_observations) out.byte_final_observations = span_of(*buffers.byte_final_observations);
+  out.episode_returns = span_of(buffers.episode_returns);
+  out.episode_lengths = span_of(buffers.episode_lengths);
+  if (buffers.orders) out.orders = structs_of<Order>(*buffers.orders, "orders");
+  out.counters = counters_of(buffers.counters);
+  out.episode_counters = counters_of(buffers.episode_counters);
+  if (buffers.alignment) out.alignment = span_of(*buffers.alignment);
+  return out;
+}
+
+/// What each game of a batch is, an array a property.
+struct Settings {
+  Row<const std::uint64_t> seeds;
+  Row<const std::uint16_t> horizons;
+  Row<const std::uint8_t> reds;
+  Row<const std::uint8_t> editions;
+  Row<const bool> greens;
+};
+
+std::vector<Setting> settings_of(const Settings& arrays) {
+  const std::size_t games = arrays.seeds.size();
+  if (arrays.horizons.size() != games || arrays.reds.size() != games || arrays.editions.size() != games ||
+      arrays.greens.size() != games) {
+    throw std::invalid_argument("the arrays of settings must have one length");
+  }
+  std::vector<Setting> settings(games);
+  for (std::size_t id = 0; id < games; ++id) {
+    settings[id] = {.seed = arrays.seeds.data()[id],
+                    .next_episode = 0,
+                    .horizon = arrays.horizons.data()[id],
+                    .reds = arrays.reds.data()[id],
+                    .edition = static_cast<Edition>(arrays.editions.data()[id]),
+                    .green = arrays.greens.data()[id],
+                    .unused = {}};
+  }
+  return settings;
+}
+
+class BoundBatch {
+ public:
+  BoundBatch(const Settings& settings, Buffers buffers, Autoreset autoreset, const ComplianceRule& rule, int threads)
+      : buffers_(std::move(buffers)), batch_(settings_of(settings), outputs_of(buffers_), autoreset, rule, threads) {}
+
+  Batch& batch() { return batch_; }
+
+  std::size_t step(const Ids& actions, const std::optional<Ids>& red_actions, const std::optional<Ids>& ids) {
+    const auto chosen = ids ? std::optional(span_of(*ids)) : std::nullopt;
+    const std::span<const std::int64_t> red = span_of(red_actions);
+    const nb::gil_scoped_release release;
+    return batch_.step(span_of(actions), red, chosen);
+  }
+
+  void redirect(const Rows<float>& observations) {
+    batch_.redirect(span_of(observations));
+    buffers_.float_observations = observations;
+  }
+  void redirect_bytes(const Bytes& observations) {
+    batch_.redirect(span_of(observations));
+    buffers_.byte_observations = observations;
+  }
+
+ private:
+  Buffers buffers_;
+  Batch batch_;
+};
+
+nb::bytes save_one(BoundBatch& self, std::int64_t id) {
+  const std::vector<std::uint8_t> bytes = self.batch().save(id);
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+void restore_games(BoundBatch& self, const Ids& ids, const nb::typed<nb::list, nb::bytes>& blobs) {
+  std::vector<Blob> views;
+  for (const nb::handle item : blobs) {
+    const auto blob = nb::cast<nb::bytes>(item);
+    views.emplace_back(static_cast<const std::uint8_t*>(blob.data()), blob.size());
+  }
+  self.batch().restore(span_of(ids), views);
+}
+
+nb::bytes sessions(BoundBatch& self, std::int64_t id) {
+  const std::span<const Session> log = self.batch().log(id);
+  return nb::bytes(log.data(), log.size());
+}
+
+void describe_games(BoundBatch& self, const Bytes& rows) { self.batch().describe(structs_of<TraceRow>(rows, "rows")); }
+
+/// The inputs of a trace, as they came.
+struct Trace {
+  Row<const std::int8_t> red;
+  Row<const std::int8_t> green;
+  Row<const std::int8_t> edition;
+  Rows<const std::uint8_t> blue_action;
+  Rows<const std::int8_t> green_host;
+  Rows<const std::int8_t> red_target;
+  Rows<const std::int8_t> exploit;
+  Rows<const std::int8_t> detected;
+  Rows<const std::int8_t> esc_pick;
+};
+
+void replay_trace(const Trace& trace, const Bytes& rows) {
+  const TraceInputs inputs{.episodes = trace.blue_action.shape(0),
+                           .steps = trace.blue_action.shape(1),
+                           .red = span_of(trace.red),
+                           .green = span_of(trace.green),
+                           .edition = span_of(trace.edition),
+                           .blue_action = span_of(trace.blue_action),
+                           .green_host = span_of(trace.green_host),
+                           .red_target = span_of(trace.red_target),
+                           .exploit = span_of(trace.exploit),
+                           .detected = span_of(trace.detected),
+                           .esc_pick = span_of(trace.esc_pick)};
+  replay(inputs, structs_of<TraceRow>(rows, "rows"));
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "The game of CAGE Challenge 2, natively.";
+  m.attr("HOST_COUNT") = kHosts;
+  m.attr("SUBNET_COUNT") = kSubnets;
+  m.attr("ACTION_COUNT") = kActions;
+  m.attr("RED_ACTION_COUNT") = kRedActions;
+  m.attr("OBSERVATION_SIZE") = kObservationSize;
+  m.attr("COUNTER_COUNT") = kCounters;
+  m.attr("TYPE_COUNT") = kTypes;
+  m.attr("GAME_BYTES") = sizeof(Game);
+  m.attr("TRUE_STATE_BYTES") = sizeof(TrueState);
+  m.attr("MOVES_BYTES") = sizeof(Moves);
+  m.attr("TRACE_ROW_BYTES") = sizeof(TraceRow);
+  m.attr("MAX_STEPS") = std::numeric_limits<std::uint16_t>::max();
+  m.attr("SESSION_HOST") = kSessionHost;
+  m.attr("SESSION_ALIVE") = kSessionAlive;
+  m.attr("SESSION_PRIVILEGED") = kSessionPrivileged;
+  m.attr("SESSION_SEEN") = kSessionSeen;
+  m.attr("SESSION_SSH") = kSessionSsh;
+
+  nb::enum_<Edition>(m, "Edition", nb::is_arithmetic())
+      .value("V21", Edition::k21)
+      .value("LEADERBOARD", Edition::kLeaderboard);
+  nb::enum_<Red>(m, "Red", nb::is_arithmetic())
+      .value("B_LINE", Red::kBLine)
+      .value("MEANDER", Red::kMeander)
+      .value("SLEEP", Red::kSleep)
+      .value("GIVEN", Red::kGiven);
+  nb::enum_<RedKind>(m, "RedKind", nb::is_arithmetic())
+      .value("SLEEP", RedKind::kSleep)
+      .value("SWEEP", RedKind::kSweep)
+      .value("SCAN", RedKind::kScan)
+      .value("EXPLOIT", RedKind::kExploit)
+      .value("ESCALATE", RedKind::kEscalate)
+      .value("IMPACT", RedKind::kImpact);
+  nb::enum_<BlueKind>(m, "BlueKind", nb::is_arithmetic())
+      .value("SLEEP", BlueKind::kSleep)
+      .value("MONITOR", BlueKind::kMonitor)
+      .value("ANALYSE", BlueKind::kAnalyse)
+      .value("REMOVE", BlueKind::kRemove)
+      .value("DECOY", BlueKind::kDecoy)
+      .value("RESTORE", BlueKind::kRestore);
+  nb::enum_<Autoreset>(m, "Autoreset")
+      .value("NEXT_STEP", Autoreset::kNextStep)
+      .value("SAME_STEP", Autoreset::kSameStep)
+      .value("DISABLED", Autoreset::kDisabled);
+  nb::enum_<Knowledge>(m, "Knowledge").value("TRUE", Knowledge::kTrue).value("OBSERVED", Knowledge::kObserved);
+  nb::enum_<Definition>(m, "Definition").value("HOST", Definition::kHost).value("SEED", Definition::kSeed);
+
+  m.def("true_state_fields", &true_state_fields, "Members of a true state: name, NumPy type, offset, count.");
+  m.def("moves_fields", &moves_fields, "Members of a step's moves: name, NumPy type, offset, count.");
+  m.def("trace_fields", &trace_fields, "Members of a replayed step: name, NumPy type, offset, count.");
+  m.def(
+      "blue_action",
+      [](std::size_t index) {
+        const BlueAction& action = kBlueActions.at(index);
+        return std::tuple(action.kind, action.host, action.decoy, action.places != 0);
+      },
+      "index"_a, "Kind, host, decoy and whether the host can ever take that decoy, of one of blue's actions.");
+  m.def(
+      "red_action",
+      [](std::size_t index) {
+        const RedAction& action = kRedActionTable.at(index);
+        return std::tuple(action.kind, action.target);
+      },
+      "index"_a, "Kind and target of one of red's actions.");
+  m.def(
+      "replay",
+      [](Row<const std::int8_t> red, Row<const std::int8_t> green, Row<const std::int8_t> edition,
+         Rows<const std::uint8_t> blue_action, Rows<const std::int8_t> green_host, Rows<const std::int8_t> red_target,
+         Rows<const std::int8_t> exploit, Rows<const std::int8_t> detected, Rows<const std::int8_t> esc_pick,
+         Bytes rows) {
+        replay_trace({red, green, edition, blue_action, green_host, red_target, exploit, detected, esc_pick}, rows);
+      },
+      nb::kw_only(), "red"_a.noconvert(), "green"_a.noconvert(), "edition"_a.noconvert(), "blue_action"_a.noconvert(),
+      "green_host"_a.noconvert(), "red_target"_a.noconvert(), "exploit"_a.noconvert(), "detected"_a.noconvert(),
+      "esc_pick"_a.noconvert(), "rows"_a.noconvert(), "Play recorded games again, writing a row for each step.");
+
+  nb::class_<BoundBatch>(m, "Batch", "Many games stepped together into arrays that the caller owns.")
+      .def(
+          "__init__",
+          [](BoundBatch* self, Row<const std::uint64_t> seeds, Row<const std::uint16_t> horizons,
+             Row<const std::uint8_t> reds, Row<const std::uint8_t> editions, Row<const bool> greens,
+             std::optional<Rows<float>> float_observations, std::optional<Bytes> byte_observations, Row<double> rewards,
+             Row<bool> truncations, Bytes moves, Bytes true_state, std::optional<Rows<float>> float_final_observations,
+             std::optional<Bytes> byte_final_observations, Row<double> episode_returns,
+             Row<std::int32_t> episode_lengths, std::optional<Bytes> orders, std::optional<Rows<std::int32_t>> counters,
+             std::optional<Rows<std::int32_t>> episode_counters, std::optional<Row<double>> alignment,
+             Autoreset autoreset, Knowledge knowledge, Definition definition, double lambda, int threads) {
+            Buffers buffers{float_observations,
+                            byte_observations,
+                            rewards,
+                            truncations,
+                            moves,
+                            true_state,
+                            float_final_observations,
+                            byte_final_observations,
+                            episode_returns,
+                            episode_lengths,
+                            orders,
+                            counters,
+                            episode_counters,
+                            alignment};
+            new (self) BoundBatch({seeds, horizons, reds, editions, greens}, std::move(buffers), autoreset,
+                                  {knowledge, definition, lambda}, threads);
+          },
+          nb::kw_only(), "seeds"_a.noconvert(), "horizons"_a.noconvert(), "reds"_a.noconvert(),
+          "editions"_a.noconvert(), "greens"_a.noconvert(), "float_observations"_a.noconvert().none(),
+          "byte_observations"_a.noconvert().none(), "rewards"_a.noconvert(), "truncations"_a.noconvert(),
+          "moves"_a.noconvert(), "true_state"_a.noconvert(), "float_final_observations"_a.noconvert().none(),
+          "byte_final_observations"_a.noconvert().none(), "episode_returns"_a.noconvert(),
+          "episode_lengths"_a.noconvert(), "orders"_a.noconvert().none(), "counters"_a.noconvert().none(),
+          "episode_counters"_a.noconvert().none(), "alignment"_a.noconvert().none(), "autoreset"_a, "knowledge"_a,
+          "definition"_a, "alignment_lambda"_a, "threads"_a)
+      .def_prop_ro("games", [](BoundBatch& self) { return self.batch().games(); })
+      .def_prop_ro("threads", [](BoundBatch& self) { return self.batch().threads(); })
+      .def("step", &BoundBatch::step, "actions"_a.noconvert(), "red_actions"_a.noconvert().none() = nb::none(),
+           "ids"_a.noconvert().none() = nb::none(),
+           "Play one action in every game, or in those named; returns how many episodes ended.\n\n"
+           "Raises:\n    IndexError: an action or a game is out of range; nothing was played.")
+      .def(
+          "reset",
+          [](BoundBatch& self, const Ids& ids, const std::optional<Row<const std::uint64_t>>& seeds) {
+            self.batch().reset(span_of(ids), span_of(seeds));
+          },
+          "ids"_a.noconvert(), "seeds"_a.noconvert().none() = nb::none(),
+          "Start new episodes; with seeds, the first ones of new streams.")
+      .def(
+          "reseed",
+          [](BoundBatch& self, const Ids& ids, const Row<const std::uint64_t>& seeds) {
+            self.batch().reseed(span_of(ids), span_of(seeds));
+          },
+          "ids"_a.noconvert(), "seeds"_a.noconvert(), "Let the rest of the episode draw from other streams.")
+      .def("redirect", &BoundBatch::redirect, "observations"_a.noconvert(), "Write observations here from now on.")
+      .def("redirect", &BoundBatch::redirect_bytes, "observations"_a.noconvert())
+      .def("save", &save_one, "id"_a, "One game as bytes.")
+      .def("restore", &restore_games, "ids"_a.noconvert(), "blobs"_a, "Put saved games in the place of others.")
+      .def("sessions", &sessions, "id"_a, "A byte for each red session of the episode, in order of creation.")
+      .def(
+          "stream_key", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).key; }, "id"_a,
+          "Key of the random stream of the game's episode.")
+      .def(
+          "steps", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).step; }, "id"_a,
+          "Steps played in the game's episode.")
+      .def("describe", &describe_games, "rows"_a.noconvert(), "Write the state of every game as a trace has it.");
+}
+
+}  // namespace cagepool

@@ -1,0 +1,101 @@
+// The loop over games, compiled for several processors; `kernel_for` picks at run time.
+
+#include "job.hpp"
+
+namespace cagepool {
+namespace {
+
+template <class Value>
+Value* observations(const Job& job);
+template <>
+inline float* observations<float>(const Job& job) {
+  return job.out.float_observations.data();
+}
+template <>
+inline std::uint8_t* observations<std::uint8_t>(const Job& job) {
+  return job.out.byte_observations.data();
+}
+
+template <class Value>
+Value* final_observations(const Job& job);
+template <>
+inline float* final_observations<float>(const Job& job) {
+  return job.out.float_final_observations.data();
+}
+template <>
+inline std::uint8_t* final_observations<std::uint8_t>(const Job& job) {
+  return job.out.byte_final_observations.data();
+}
+
+template <class Value>
+void finish(const Job& job, std::size_t id) {
+  Game& game = job.games[id];
+  job.out.episode_returns[id] = game.return_tenths / 10.0;
+  job.out.episode_lengths[id] = game.step;
+  if (!job.out.counters.empty()) job.out.episode_counters[id] = job.out.counters[id];
+  game.phase = Phase::kOver;
+  if (job.autoreset != Autoreset::kSameStep) return;
+  Value* seen = observations<Value>(job) + id * kObservationSize;
+  std::copy_n(seen, kObservationSize, final_observations<Value>(job) + id * kObservationSize);
+  observe(0, seen);
+  begin_episode(job, id);
+}
+
+template <class Value, bool kJudged>
+inline std::size_t step_games(const Job& job, std::size_t begin, std::size_t end) {
+  std::size_t ended = 0;
+  Value* const seen = observations<Value>(job);
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::size_t id = job.ids == nullptr ? i : static_cast<std::size_t>(job.ids[i]);
+    Game& game = job.games[id];
+    if (game.phase == Phase::kOver) [[unlikely]] {
+      restart(job, id);
+      continue;
+    }
+    const auto action = static_cast<int>(job.actions[i]);
+    if constexpr (kJudged) {
+      const BlueAction& blue = kBlueActions[static_cast<std::size_t>(action)];
+      job.out.alignment[id] = judge(game, blue, job.out.orders[id], job.rule, job.out.counters[id]);
+    }
+    const RedAction given =
+        job.red_actions == nullptr ? RedAction{} : kRedActionTable[static_cast<std::size_t>(job.red_actions[i])];
+    const Step step = play(table_of(job, id), action, given, Draws(game.key, game.step));
+    observe(step.observation, seen + id * kObservationSize);
+    job.out.moves[id] = step.moves;
+    job.out.rewards[id] = step.reward_tenths / 10.0;
+    game.return_tenths += step.reward_tenths;
+    const bool over = ++game.step == game.horizon;
+    job.out.truncations[id] = over;
+    if (over) [[unlikely]] {
+      finish<Value>(job, id);
+      ++ended;
+    }
+  }
+  return ended;
+}
+
+#if defined(__x86_64__)
+template <class Value, bool kJudged>
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] std::size_t step_games_v3(const Job& job, std::size_t begin,
+                                                                          std::size_t end) {
+  return step_games<Value, kJudged>(job, begin, end);
+}
+#endif
+
+template <class Value, bool kJudged>
+Kernel pick() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v3")) return step_games_v3<Value, kJudged>;
+#endif
+  return step_games<Value, kJudged>;
+}
+
+}  // namespace
+
+Kernel kernel_for(const Job& job) {
+  const bool judged = !job.out.counters.empty();
+  if (job.out.byte_observations.empty()) return judged ? pick<float, true>() : pick<float, false>();
+  return judged ? pick<std::uint8_t, true>() : pick<std::uint8_t, false>();
+}
+
+}  // namespace cagepool

@@ -1,0 +1,139 @@
+#include "snapshot.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace cagepool {
+namespace {
+
+constexpr std::array<char, 4> kMagic{'C', 'G', 'P', 'L'};
+constexpr std::uint32_t kVersion = 1;
+
+struct Header {
+  std::array<char, 4> magic;
+  std::uint32_t version;
+  std::uint64_t checksum;  // of all that follows
+};
+
+// Bytes are written and compared as they stand, so no part may have padding.
+static_assert(std::has_unique_object_representations_v<Header>);
+static_assert(std::has_unique_object_representations_v<Setting>);
+static_assert(std::has_unique_object_representations_v<Game>);
+static_assert(std::has_unique_object_representations_v<TrueState>);
+static_assert(std::has_unique_object_representations_v<Counters>);
+static_assert(std::has_unique_object_representations_v<Moves>);
+
+std::uint64_t checksum(Blob bytes) {
+  std::uint64_t sum = bytes.size();
+  for (const std::uint8_t byte : bytes) sum = mix(sum ^ byte);
+  return sum;
+}
+
+template <class Part>
+void append(std::vector<std::uint8_t>& bytes, const Part& part) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(&part);
+  bytes.insert(bytes.end(), first, first + sizeof(Part));
+}
+
+template <class Part>
+void take(Blob& bytes, Part& part) {
+  if (bytes.size() < sizeof(Part)) throw std::invalid_argument("a snapshot must be whole, got one that is cut short");
+  std::memcpy(&part, bytes.data(), sizeof(Part));
+  bytes = bytes.subspan(sizeof(Part));
+}
+
+template <class Value>
+std::uint64_t pack(const Value* values) {
+  std::uint64_t bits = 0;
+  for (int k = 0; k < kObservationSize; ++k) bits |= std::uint64_t{values[k] != Value{0}} << k;
+  return bits;
+}
+
+bool is_host_or_none(std::uint8_t host) { return host < kHosts || host == kNoHost; }
+
+/// Whether every value that the rules use as an index or a size is one they can have.
+bool is_sound(const Snapshot& snapshot) {
+  const Game& game = snapshot.game;
+  const Setting& setting = snapshot.setting;
+  const Mask hosts = game.privileged | game.user_seen | game.user_unseen | game.malware | game.known_ip |
+                     game.known_host | game.scanned | game.exploited | game.escalated | game.mapped;
+  return game.phase <= Phase::kOver && game.red <= Red::kGiven && game.edition <= Edition::kLeaderboard &&
+         setting.edition <= Edition::kLeaderboard && setting.reds != 0 && setting.reds < 1 << kReds &&
+         setting.horizon != 0 && (hosts & ~kAllHosts) == 0 && game.position < kBLine.size() &&
+         (game.user_pick < 4 || game.user_pick == kNoHost) && is_host_or_none(game.last_exploit) &&
+         is_host_or_none(game.last_host) && snapshot.log.size() == (game.sessions == 0 ? 0u : game.sessions - 1u) &&
+         std::all_of(
+             snapshot.log.begin(), snapshot.log.end(),
+             [](Session session) { return (session & kSessionHost) < kHosts; });
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> save_game(const Job& job, std::size_t id) {
+  const Table table = table_of(job, id);
+  const std::size_t sessions = table.game.sessions == 0 ? 0 : table.game.sessions - 1u;
+  const bool judged = !job.out.counters.empty();
+  const std::size_t row = id * kObservationSize;
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(sizeof(Header) + sizeof(Snapshot) + sessions);
+  append(bytes, Header{});
+  append(bytes, job.settings[id]);
+  append(bytes, table.game);
+  append(bytes, table.truth);
+  append(bytes, judged ? job.out.counters[id] : Counters{});
+  append(bytes, judged ? job.out.orders[id] : Order{});
+  append(bytes, job.out.moves[id]);
+  append(bytes, job.out.byte_observations.empty() ? pack(&job.out.float_observations[row])
+                                                  : pack(&job.out.byte_observations[row]));
+  bytes.insert(bytes.end(), table.log.begin(), table.log.begin() + static_cast<std::ptrdiff_t>(sessions));
+  const Header header{kMagic, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
+  std::memcpy(bytes.data(), &header, sizeof(Header));
+  return bytes;
+}
+
+Snapshot read_snapshot(const Job& job, Blob blob) {
+  Header header{};
+  take(blob, header);
+  if (header.magic != kMagic) throw std::invalid_argument("a snapshot must be one that `save` made, got other bytes");
+  if (header.version != kVersion) {
+    throw std::invalid_argument("a snapshot must be of version " + std::to_string(kVersion) + ", got version " +
+                                std::to_string(header.version));
+  }
+  if (header.checksum != checksum(blob)) {
+    throw std::invalid_argument("a snapshot must be undamaged, got one whose checksum is wrong");
+  }
+  Snapshot snapshot{};
+  take(blob, snapshot.setting);
+  take(blob, snapshot.game);
+  take(blob, snapshot.truth);
+  take(blob, snapshot.counters);
+  take(blob, snapshot.order);
+  take(blob, snapshot.moves);
+  take(blob, snapshot.observation);
+  snapshot.log.assign(blob.begin(), blob.end());
+  if (!is_sound(snapshot)) throw std::invalid_argument("a snapshot must hold a possible game, got an impossible one");
+  const std::size_t horizon = std::max(snapshot.setting.horizon, snapshot.game.horizon);
+  if (horizon > job.log_size) {
+    throw std::invalid_argument("a snapshot's horizon must be at most the batch's longest, " +
+                                std::to_string(job.log_size) + ", got " + std::to_string(horizon));
+  }
+  return snapshot;
+}
+
+void restore_game(const Job& job, std::size_t id, const Snapshot& snapshot) {
+  const Table table = table_of(job, id);
+  job.settings[id] = snapshot.setting;
+  table.game = snapshot.game;
+  table.truth = snapshot.truth;
+  std::copy(snapshot.log.begin(), snapshot.log.end(), table.log.begin());
+  show(job, id, snapshot.observation);
+  job.out.moves[id] = snapshot.moves;
+  job.out.rewards[id] = 0.0;
+  job.out.truncations[id] = false;
+  if (job.out.counters.empty()) return;
+  job.out.counters[id] = snapshot.counters;
+  job.out.alignment[id] = 0.0;
+}
+
+}  // namespace cagepool
