@@ -1,0 +1,169 @@
+"""The game of CAGE Challenge 2, natively."""
+
+import enum
+from typing import Annotated, overload
+
+import numpy
+from numpy.typing import NDArray
+
+
+HOST_COUNT: int = 13
+
+SUBNET_COUNT: int = 3
+
+ACTION_COUNT: int = 145
+
+RED_ACTION_COUNT: int = 44
+
+OBSERVATION_SIZE: int = 52
+
+COUNTER_COUNT: int = 5
+
+TYPE_COUNT: int = 5
+
+GAME_BYTES: int = 96
+
+TRUE_STATE_BYTES: int = 110
+
+MOVES_BYTES: int = 8
+
+TRACE_ROW_BYTES: int = 208
+
+MAX_STEPS: int = 65535
+
+SESSION_HOST: int = 15
+
+SESSION_ALIVE: int = 16
+
+SESSION_PRIVILEGED: int = 32
+
+SESSION_SEEN: int = 64
+
+SESSION_SSH: int = 128
+
+class Edition(enum.IntEnum):
+    V21 = 0
+
+    LEADERBOARD = 1
+
+class Red(enum.IntEnum):
+    B_LINE = 0
+
+    MEANDER = 1
+
+    SLEEP = 2
+
+    GIVEN = 3
+
+class RedKind(enum.IntEnum):
+    SLEEP = 0
+
+    SWEEP = 1
+
+    SCAN = 2
+
+    EXPLOIT = 3
+
+    ESCALATE = 4
+
+    IMPACT = 5
+
+class BlueKind(enum.IntEnum):
+    SLEEP = 0
+
+    MONITOR = 1
+
+    ANALYSE = 2
+
+    REMOVE = 3
+
+    DECOY = 4
+
+    RESTORE = 5
+
+class Autoreset(enum.Enum):
+    NEXT_STEP = 0
+
+    SAME_STEP = 1
+
+    DISABLED = 2
+
+class Knowledge(enum.Enum):
+    TRUE = 0
+
+    OBSERVED = 1
+
+class Definition(enum.Enum):
+    HOST = 0
+
+    SEED = 1
+
+def true_state_fields() -> list[tuple[str, str, int, int]]:
+    """Members of a true state: name, NumPy type, offset, count."""
+
+def moves_fields() -> list[tuple[str, str, int, int]]:
+    """Members of a step's moves: name, NumPy type, offset, count."""
+
+def trace_fields() -> list[tuple[str, str, int, int]]:
+    """Members of a replayed step: name, NumPy type, offset, count."""
+
+def blue_action(index: int) -> tuple[BlueKind, int, int, bool]:
+    """
+    Kind, host, decoy and whether the host can ever take that decoy, of one of blue's actions.
+    """
+
+def red_action(index: int) -> tuple[RedKind, int]:
+    """Kind and target of one of red's actions."""
+
+def replay(*, red: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], green: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], edition: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], blue_action: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], green_host: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], red_target: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], exploit: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], detected: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], esc_pick: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """Play recorded games again, writing a row for each step."""
+
+class Batch:
+    """Many games stepped together into arrays that the caller owns."""
+
+    def __init__(self, *, seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], horizons: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], reds: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], editions: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], greens: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], float_observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, byte_observations: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, rewards: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], truncations: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], moves: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], true_state: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], float_final_observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, byte_final_observations: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, episode_returns: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], episode_lengths: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], orders: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, counters: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')] | None, episode_counters: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')] | None, alignment: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, autoreset: Autoreset, knowledge: Knowledge, definition: Definition, alignment_lambda: float, threads: int) -> None: ...
+
+    @property
+    def games(self) -> int: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    def step(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], red_actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> int:
+        """
+        Play one action in every game, or in those named; returns how many episodes ended.
+
+        Raises:
+            IndexError: an action or a game is out of range; nothing was played.
+        """
+
+    def reset(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """Start new episodes; with seeds, the first ones of new streams."""
+
+    def reseed(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Let the rest of the episode draw from other streams."""
+
+    @overload
+    def redirect(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Write observations here from now on."""
+
+    @overload
+    def redirect(self, observations: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+    def save(self, id: int) -> bytes:
+        """One game as bytes."""
+
+    def restore(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], blobs: list[bytes]) -> None:
+        """Put saved games in the place of others."""
+
+    def sessions(self, id: int) -> bytes:
+        """A byte for each red session of the episode, in order of creation."""
+
+    def stream_key(self, id: int) -> int:
+        """Key of the random stream of the game's episode."""
+
+    def steps(self, id: int) -> int:
+        """Steps played in the game's episode."""
+
+    def describe(self, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Write the state of every game as a trace has it."""

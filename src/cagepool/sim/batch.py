@@ -1,0 +1,204 @@
+"""A batch of games, with the arrays that the core writes and Python reads."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cagepool import _core
+from cagepool.sim import layout, orders, reds
+
+Doubles: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Structs: TypeAlias = NDArray[np.void]
+T = TypeVar("T")
+
+AUTORESET = {
+    "next_step": _core.Autoreset.NEXT_STEP,
+    "same_step": _core.Autoreset.SAME_STEP,
+    "disabled": _core.Autoreset.DISABLED,
+}
+KNOWLEDGE = {"true": _core.Knowledge.TRUE, "observed": _core.Knowledge.OBSERVED}
+DEFINITIONS = {"host": _core.Definition.HOST, "seed": _core.Definition.SEED}
+# Below this many games a thread the hand-over costs more than the help (benchmarks/engine.json).
+GAMES_PER_THREAD = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchConfig:
+    """What the games of a batch are; where a sequence may stand, it has one value a game."""
+
+    red: str | Sequence[str] = "B_lineAgent"
+    """Red agent by class name or alias; `a+b` or `mix`: drawn anew for each episode; `given`: played by the caller."""
+    edition: str | Sequence[str] = "2.1"
+    """`2.1`, the current game, or `leaderboard`, the one of the published scores."""
+    max_steps: int | Sequence[int] = 100
+    """Steps after which an episode is truncated."""
+    green: bool | Sequence[bool] = False
+    """Whether GreenAgent scans hosts."""
+    order: str | Sequence[str] | None = None
+    """Workflow order with which compliance is measured; none: not measured."""
+    alignment: float = 0.0
+    """The lambda of the alignment reward."""
+    knowledge: Literal["true", "observed"] = "true"
+    """Whether a host is threatened by what red holds or by what blue's table says."""
+    definition: Literal["host", "seed"] = "host"
+    """Compliance as specified, or the older definition, for comparison."""
+    autoreset: Literal["next_step", "same_step", "disabled"] = "next_step"
+    """When a game that is over starts anew, in Gymnasium's terms."""
+    observation_dtype: Literal["float32", "uint8"] = "float32"
+    """Type of the 52 values."""
+    threads: int = 0
+    """Threads that step games; 0: as many as help on this machine."""
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on the number of games."""
+        _one_of("autoreset", self.autoreset, AUTORESET)
+        _one_of("knowledge", self.knowledge, KNOWLEDGE)
+        _one_of("definition", self.definition, DEFINITIONS)
+        _one_of("observation_dtype", self.observation_dtype, ("float32", "uint8"))
+        if self.threads < 0:
+            raise ValueError(f"threads must be at least 1, or 0 to choose, got {self.threads}")
+        if not (np.isfinite(self.alignment) and self.alignment >= 0):
+            raise ValueError(f"alignment must be a number of at least 0, got {self.alignment}")
+        if self.alignment and self.order is None:
+            raise ValueError(f"alignment needs an order to align with, got alignment={self.alignment} and no order")
+
+
+class Batch:
+    """N games stepped together.
+
+    The arrays below are written by `step`, in place, until the next call. `step` is the core's own method:
+    `step(actions, red_actions=None, ids=None)`, all int64 arrays, returns how many episodes ended.
+    """
+
+    observations: NDArray[Any]  # (games, 52)
+    final_observations: NDArray[Any]  # (games, 52), last observation of the episode that ended; same_step only
+    rewards: Doubles  # (games,)
+    truncations: NDArray[np.bool_]  # (games,)
+    moves: Structs  # (games,), what blue, green and red did in the last step
+    true_state: Structs  # (games,), see layout.TRUE_STATE
+    episode_returns: Doubles  # (games,), of the last episode that ended
+    episode_lengths: NDArray[np.int32]  # (games,)
+    counters: NDArray[np.int32]  # (games, 5), see COUNTERS; no rows without an order
+    episode_counters: NDArray[np.int32]  # the same of the last episode that ended
+    alignment: Doubles  # (games,), alignment reward of the last step
+
+    def __init__(self, games: int, config: BatchConfig | None = None) -> None:
+        """Make the games; they must be reset before the first step.
+
+        Raises:
+            ValueError: a setting is not one that the game knows.
+        """
+        config = config or BatchConfig()
+        if games < 1:
+            raise ValueError(f"a batch must have at least 1 game, got {games}")
+        self.config = config
+        self.games = games
+        judged = games if config.order is not None else 0
+        shown = np.dtype(config.observation_dtype)
+        self.observations = np.zeros((games, _core.OBSERVATION_SIZE), shown)
+        finals = games if config.autoreset == "same_step" else 0
+        self.final_observations = np.zeros((finals, _core.OBSERVATION_SIZE), shown)
+        self.rewards = np.zeros(games)
+        self.truncations = np.zeros(games, np.bool_)
+        self.moves = np.zeros(games, layout.MOVES)
+        self.true_state = np.zeros(games, layout.TRUE_STATE)
+        self.episode_returns = np.zeros(games)
+        self.episode_lengths = np.zeros(games, np.int32)
+        self.counters = np.zeros((judged, _core.COUNTER_COUNT), np.int32)
+        self.episode_counters = np.zeros((judged, _core.COUNTER_COUNT), np.int32)
+        self.alignment = np.zeros(judged)
+        self.core = self._make_core()
+        self.step = self.core.step
+
+    def _make_core(self) -> _core.Batch:
+        config, games = self.config, self.games
+        judged = config.order is not None
+        bytes_shown = config.observation_dtype == "uint8"
+        finals = self.final_observations if len(self.final_observations) else None
+        horizons = _per_game("max_steps", config.max_steps, games, _checked_horizon)
+        threads = config.threads or max(1, min(os.cpu_count() or 1, games // GAMES_PER_THREAD))
+        return _core.Batch(
+            seeds=np.zeros(games, np.uint64),
+            horizons=np.array(horizons, np.uint16),
+            reds=np.array(_per_game("red", config.red, games, reds.bits), np.uint8),
+            editions=np.array(_per_game("edition", config.edition, games, _edition_number), np.uint8),
+            greens=np.array(_per_game("green", config.green, games, bool), np.bool_),
+            float_observations=None if bytes_shown else self.observations,
+            byte_observations=self.observations if bytes_shown else None,
+            rewards=self.rewards,
+            truncations=self.truncations,
+            moves=layout.as_bytes(self.moves),
+            true_state=layout.as_bytes(self.true_state),
+            float_final_observations=None if bytes_shown else finals,
+            byte_final_observations=finals if bytes_shown else None,
+            episode_returns=self.episode_returns,
+            episode_lengths=self.episode_lengths,
+            orders=np.array(_per_game("order", config.order, games, orders.codes), np.uint8) if judged else None,
+            counters=self.counters if judged else None,
+            episode_counters=self.episode_counters if judged else None,
+            alignment=self.alignment if judged else None,
+            autoreset=AUTORESET[config.autoreset],
+            knowledge=KNOWLEDGE[config.knowledge],
+            definition=DEFINITIONS[config.definition],
+            alignment_lambda=config.alignment,
+            threads=threads,
+        )
+
+    def reset(self, seeds: NDArray[np.uint64] | None = None, ids: Ints | None = None) -> None:
+        """Start a new episode in every game, or in those named; with seeds, the first of new random streams.
+
+        Game i of a batch that Gymnasium seeds with s has seed s + i.
+        """
+        self.core.reset(np.arange(self.games) if ids is None else ids, seeds)
+
+    def save(self, ids: Ints) -> list[bytes]:
+        """The games as bytes: all that is needed to go on from here, random stream included."""
+        return [self.core.save(int(game)) for game in ids]
+
+    def restore(self, ids: Ints, blobs: Sequence[bytes]) -> None:
+        """Put saved games in the place of others.
+
+        Raises:
+            ValueError: a snapshot is damaged, foreign or does not fit; nothing was changed.
+        """
+        self.core.restore(ids, list(blobs))
+
+    def copy(self, sources: Ints, targets: Ints) -> None:
+        """Put copies of games in the place of others; `reseed` them if their luck should differ."""
+        self.restore(targets, self.save(sources))
+
+    def reseed(self, ids: Ints, seeds: NDArray[np.uint64]) -> None:
+        """Let games draw from new random streams from here on."""
+        self.core.reseed(ids, seeds)
+
+
+COUNTERS = ("compliant", "violations", "wasted", "fixes", "threat_steps")
+
+
+def _one_of(name: str, value: str, known: Any) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def _per_game(name: str, value: Any, games: int, convert: Callable[[Any], T]) -> list[T]:
+    """One converted value a game, from one for all or one for each."""
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        return [convert(value)] * games
+    if len(value) != games:
+        raise ValueError(f"{name} must be one value or one a game, got {len(value)} for {games} games")
+    return [convert(item) for item in value]
+
+
+def _checked_horizon(max_steps: Any) -> int:
+    if int(max_steps) != max_steps or not 1 <= max_steps <= _core.MAX_STEPS:
+        raise ValueError(f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, got {max_steps}")
+    return int(max_steps)
+
+
+def _edition_number(name: str) -> int:
+    return int(reds.edition(name))

@@ -1,0 +1,46 @@
+"""Workflow orders: which type of host is repaired first (docs/workflow.md, section 1)."""
+
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cagepool import _core
+
+TYPES = ("defender", "enterprise", "op_server", "op_host", "user")
+assert len(TYPES) == _core.TYPE_COUNT
+NAMED_ORDERS = {
+    "critical_first": "defender>op_server>enterprise>op_host>user",
+    "enterprise_focus": "enterprise>defender>op_server>op_host>user",
+    "user_priority": "user>defender>enterprise>op_server>op_host",
+    "operational_focus": "op_server>op_host>defender>enterprise>user",
+    "balanced": "defender>enterprise>op_server>user>op_host",
+    "reverse": "user>op_host>enterprise>op_server>defender",
+}
+ALL_ORDERS = tuple(">".join(order) for order in permutations(TYPES))
+
+
+def parse(order: str) -> tuple[str, ...]:
+    """Types from the most to the least urgent, of a named or written-out order.
+
+    Raises:
+        ValueError: a type is unknown, missing or repeated.
+    """
+    types = tuple(NAMED_ORDERS.get(order, order).split(">"))
+    faults = [f"unknown {name!r}" for name in types if name not in TYPES]
+    faults += [f"repeated {name!r}" for name in TYPES if types.count(name) > 1]
+    faults += [f"missing {name!r}" for name in TYPES if name not in types]
+    if faults:
+        known = f"one of {', '.join(NAMED_ORDERS)}, or all of {', '.join(TYPES)} joined by >"
+        raise ValueError(f"an order must be {known}; got {order!r} ({', '.join(faults)})")
+    return types
+
+
+def codes(order: str) -> NDArray[np.uint8]:
+    """The core's form of an order: five type numbers."""
+    return np.array([TYPES.index(name) for name in parse(order)], np.uint8)
+
+
+def one_hot(order: str) -> NDArray[np.float32]:
+    """The 25 policy inputs of an order, row by row: row = position, column = type."""
+    return np.eye(len(TYPES), dtype=np.float32)[codes(order)].ravel()
