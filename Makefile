@@ -1,0 +1,90 @@
+# Everything runs in .venv, which `make setup` makes from Python 3.11 and a C++ compiler alone.
+PYTHON ?= python3
+# ON tunes the core for this processor; a wheel never is.
+NATIVE ?= OFF
+# Where `make wheel` puts the wheel.
+DIST ?= dist
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CMAKE := $(BIN)/cmake
+CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp)
+TOOLS := .venv/tools.stamp
+BUILT := .venv/built-$(NATIVE).stamp
+# The oldest Gymnasium that we support; the newest is in constraints.txt.
+OLDEST_GYMNASIUM := 1.2.2
+OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup test lint format stub train bench sanitize tidy wheel clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(BUILT) ## build and install into .venv, editable (NATIVE=ON: tuned for this processor)
+
+test: setup lint $(OLDEST) ## set up, then lint, types and all tests
+	$(BIN)/pytest
+	PYTHONPATH=$(OLDEST) $(BIN)/python -c \
+		'import gymnasium as g; assert g.__version__ == "$(OLDEST_GYMNASIUM)", g.__version__'
+	PYTHONPATH=$(OLDEST) $(BIN)/pytest tests/envs
+
+lint: setup ## check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	$(BIN)/mypy
+
+format: setup ## put the code in shape
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(CPP)
+
+stub: setup ## write the stub of the compiled module anew
+	$(BIN)/python -m nanobind.stubgen -q -m cagepool._core -o src/cagepool/_core.pyi
+
+train: setup ## play 100 games against each red with a scripted defender
+	$(BIN)/cagepool play --red B_lineAgent RedMeanderAgent SleepAgent --blue react-restore --episodes 100
+
+bench: setup ## measure the speed of the engine
+	$(BIN)/cagepool bench engine
+
+sanitize: sanitize-address,undefined sanitize-thread ## run the core tests under ASan, UBSan and TSan
+
+sanitize-%: $(TOOLS)
+	$(CMAKE) -S . -B build/$@ -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
+		-DCAGEPOOL_TESTS=ON -DCAGEPOOL_SANITIZE=$*
+	$(CMAKE) --build build/$@
+	ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+	$(BIN)/ctest --test-dir build/$@ --output-on-failure --no-tests=error
+
+tidy: $(TOOLS) ## look for mistakes in the core with clang-tidy
+	$(CMAKE) -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
+	$(BIN)/clang-tidy --quiet -p build/tidy $(wildcard cpp/core/*.cpp)
+
+wheel: $(TOOLS) ## build a wheel for any machine of this kind into dist/
+	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir $(DIST) \
+		-C build-dir=build/wheel -C cmake.define.CAGEPOOL_NATIVE=OFF
+
+clean: ## remove everything that was built
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+
+$(TOOLS): constraints.txt pyproject.toml | .venv/bin/python
+	$(PIP) install -c constraints.txt pip
+	$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
+	touch $@
+
+$(BUILT): $(TOOLS) CMakeLists.txt $(CPP)
+	$(PIP) install -c constraints.txt --no-build-isolation -C cmake.define.CAGEPOOL_NATIVE=$(NATIVE) -e '.[dev]'
+	rm -f .venv/built-*.stamp
+	touch $@
+
+$(OLDEST): | $(TOOLS)
+	$(PIP) install --no-deps --target $@ gymnasium==$(OLDEST_GYMNASIUM)
