@@ -1,0 +1,46 @@
+"""The `cagepool` command."""
+
+import io
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+
+WRONG_CALL = 2
+INTERRUPTED = 130  # what a shell reports after Ctrl-C
+
+
+def main() -> None:
+    """Run the command named on the command line, and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command; returns the exit code."""
+    if arguments == ["--version"]:
+        print(f"cagepool {metadata.version('cagepool')}")
+        return 0
+    missing = [library for library in ("tyro", "rich") if find_spec(library) is None]
+    if missing:
+        return _refused(f"the command line needs {' and '.join(missing)}: pip install 'cagepool[cli]'")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(
+            errors="replace"
+        )  # a terminal without a sign for ± still gets a table
+    from cagepool.cli import commands  # noqa: PLC0415 - needs the libraries
+
+    try:
+        commands.run(arguments)
+    except ValueError as error:
+        return _refused(str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _refused(sentence: str) -> int:
+    print(f"cagepool: {sentence}", file=sys.stderr)
+    return WRONG_CALL
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`cagepool play`: a scripted defender, its score and, on request, one of its games."""
+
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from rich import box
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Column, Table
+from tyro.conf import arg
+
+from cagepool import evaluate
+from cagepool.evaluate.play import OFFICIAL_REDS, Score, ScoreTable, Trial, red_names
+from cagepool.evaluate.scripted import SCRIPTED, Defender
+from cagepool.evaluate.transcript import Turn, transcript
+from cagepool.sim.reds import ALIASES
+
+TURN = "{:>3} {:<27} {:<2} {:<35} {:<2} {:>6}"  # the longest names fit into 80 columns
+INDENT = " " * 4
+UNBROKEN = "\N{NO-BREAK SPACE}"
+OK = {True: "ok", False: "no", None: "-"}
+LEGEND = """\
+Blue sees two bits of activity (10 scan, 11 exploit) and two of compromise
+(10 unknown, 01 user, 11 privileged) for every host where any is set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Play:
+    """Play a scripted defender and print its mean total reward ± standard error."""
+
+    red: Annotated[
+        tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *ALIASES))}.")
+    ] = OFFICIAL_REDS
+    blue: Annotated[str, arg(help=f"The defender: {', '.join(SCRIPTED)}.")] = "react-restore"
+    episodes: int = Trial.episodes
+    """Games against each red."""
+    edition: str = Trial.edition
+    """2.1, the game that people install today, or leaderboard, the one of the published scores."""
+    green: bool = Trial.green
+    """Let GreenAgent scan hosts."""
+    seed: int = Trial.seed
+    """Decides all luck: the same seed plays the same games."""
+    max_steps: int = Trial.max_steps
+    """Steps of a game; the table shows the totals after 30, 50 and 100 of them, and after all."""
+    json: bool = False
+    """Print JSON instead of a table."""
+    verbose: bool = False
+    """Print the first game against each red, step by step, before the table."""
+
+
+def play(command: Play) -> None:
+    """Play a scripted defender and print its mean total reward ± standard error."""
+    defender = evaluate.scripted_defender(command.blue)
+    reds = red_names(command.red)
+    trial = Trial(
+        episodes=command.episodes,
+        max_steps=command.max_steps,
+        edition=command.edition,
+        green=command.green,
+        seed=command.seed,
+    )
+    table = _played(defender, trial, reds)
+    games = {red: transcript(defender, trial, red) for red in reds} if command.verbose else {}
+    console = Console(highlight=False)
+    if command.json:
+        turns = {red: [asdict(turn) for turn in game] for red, game in games.items()}
+        result = {"blue": command.blue, **table.as_dict(), "games": turns}
+        console.out(json.dumps(result, indent=2))
+        return
+    for red, game in games.items():
+        console.print(f"{command.blue} against {red}, edition {trial.edition}", style="bold")
+        _print_game(console, game)
+    _print_table(console, command.blue, table)
+
+
+def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTable:
+    """Play with a bar that shows how far it is, if somebody may be looking."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("playing", total=trial.episodes * len(reds))
+        return evaluate.play(defender, trial, reds, lambda games: progress.advance(bar, games))
+
+
+def _print_table(console: Console, blue: str, result: ScoreTable) -> None:
+    trial = result.trial
+    edition = f"edition {trial.edition}{' with green' if trial.green else ''}"
+    console.print(
+        f"{blue}, {edition}, {trial.episodes} episodes against each red, seed {trial.seed}"
+    )
+    console.print("mean total reward ± standard error")
+    table = Table(Column("red", overflow="fold"), box=box.SIMPLE_HEAD)
+    for length in trial.lengths:
+        table.add_column(f"{length} steps", justify="right", no_wrap=True)
+    for red, scores in result.scores.items():
+        table.add_row(red, *map(_shown, scores.values()))
+    console.print(table)
+    if result.total:
+        console.print(f"total of the nine cells: {_shown(result.total)}")
+
+
+def _shown(score: Score) -> str:
+    return f"{score.mean:.2f} ± {score.standard_error:.2f}"
+
+
+def _print_game(console: Console, game: list[Turn]) -> None:
+    console.print(LEGEND)
+    console.print(TURN.format("t", "blue", "ok", "red", "ok", "reward"), style="bold")
+    for turn in game:
+        console.print(_moves(turn))
+        if details := "; ".join(_details(turn)):
+            lines = textwrap.fill(details, console.width - len(INDENT)).replace(UNBROKEN, " ")
+            console.print(textwrap.indent(lines, INDENT), style="dim")
+    console.print(f"total reward: {sum(turn.reward for turn in game):.1f}\n")
+
+
+def _moves(turn: Turn) -> str:
+    blue = (turn.blue, OK[turn.blue_success])
+    red = (turn.red, OK[turn.red_success])
+    return TURN.format(turn.step, *blue, *red, f"{turn.reward:.1f}")
+
+
+def _details(turn: Turn) -> Iterator[str]:
+    """What else there is to tell about a turn."""
+    if turn.green:
+        yield f"green scans {turn.green}"
+    if turn.exploit:
+        fate = {True: ", detected", False: ", undetected", None: ""}[turn.detected]
+        yield f"by {turn.exploit}{fate}"
+    if turn.observation:
+        groups = (" ".join(group).replace(" ", UNBROKEN) for group in turn.observation.items())
+        yield f"blue sees {', '.join(groups)}"
