@@ -8,6 +8,7 @@ DIST ?= dist
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CMAKE := $(BIN)/cmake
+CONFIGURE := $(CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
 CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp)
 TOOLS := .venv/tools.stamp
 BUILT := .venv/built-$(NATIVE).stamp
@@ -17,7 +18,8 @@ OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format stub train bench sanitize tidy wheel clean
+.PHONY: help setup test lint format stub train bench sanitize sanitize-asan sanitize-tsan
+.PHONY: tidy wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -50,19 +52,20 @@ train: setup ## play 100 games against each red with a scripted defender
 bench: setup ## measure the speed of the engine
 	$(BIN)/cagepool bench engine
 
-sanitize: sanitize-address,undefined sanitize-thread ## run the core tests under ASan, UBSan and TSan
+sanitize: sanitize-asan sanitize-tsan ## run the core tests under ASan, UBSan and TSan
 
-sanitize-%: $(TOOLS)
-	$(CMAKE) -S . -B build/$@ -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
-		-DCAGEPOOL_TESTS=ON -DCAGEPOOL_SANITIZE=$*
-	$(CMAKE) --build build/$@
+sanitize-asan: SANITIZE := address,undefined
+sanitize-tsan: SANITIZE := thread
+sanitize-asan sanitize-tsan: sanitize-%: $(TOOLS)
+	$(CONFIGURE) -B build/$* -DCAGEPOOL_TESTS=ON -DCAGEPOOL_SANITIZE=$(SANITIZE)
+	$(CMAKE) --build build/$*
 	ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-	$(BIN)/ctest --test-dir build/$@ --output-on-failure --no-tests=error
+	$(BIN)/ctest --test-dir build/$* --output-on-failure --no-tests=error
 
 tidy: $(TOOLS) ## look for mistakes in the core with clang-tidy
-	$(CMAKE) -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
+	$(CONFIGURE) -B build/tidy
 	$(BIN)/clang-tidy --quiet -p build/tidy $(wildcard cpp/core/*.cpp)
 
 wheel: $(TOOLS) ## build a wheel for any machine of this kind into dist/
