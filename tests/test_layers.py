@@ -1,0 +1,96 @@
+"""Imports point down, and each heavy library has one home."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+MODULES = sorted(path.relative_to(SOURCE) for path in (SOURCE / "cagepool").rglob("*.py"))
+
+# A layer may import itself, those after it, and leaves; a leaf imports nothing of ours.
+LAYERS = ("cli", "report", "bench", "search", "train", "evaluate", "envs", "sim", "_core")
+LEAVES = ("errors", "runs")
+HOMES = {
+    "gymnasium": ("cagepool.envs",),
+    "matplotlib": ("cagepool.report",),
+    "ray": ("cagepool.envs.cluster",),
+    "rich": ("cagepool.cli",),
+    "torch": ("cagepool.evaluate", "cagepool.train"),
+    "tyro": ("cagepool.cli",),
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_by(source: str) -> Iterator[str]:
+    """Every module named by an import, wherever it stands; of `from a import b`, `a.b`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def height(name: str) -> int:
+    """How high a module of ours stands: leaves lowest, the package's own top above all layers."""
+    part = f"{name}.".split(".")[1]
+    if part in LEAVES:
+        return 0
+    return len(LAYERS) - (LAYERS.index(part) if part in LAYERS else -1)
+
+
+def may_import(importer: str, imported: str) -> bool:
+    if imported.partition(".")[0] != "cagepool":
+        return True
+    return 0 < height(importer) >= height(imported)
+
+
+def is_home(library: str, name: str) -> bool:
+    return any(f"{name}.".startswith(f"{home}.") for home in HOMES[library])
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_imports_point_down(path: Path) -> None:
+    name = module_name(path)
+    imported = imported_by((SOURCE / path).read_text())
+    assert [other for other in imported if not may_import(name, other)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_a_heavy_library_is_imported_in_its_home_only(path: Path) -> None:
+    imported = {other.partition(".")[0] for other in imported_by((SOURCE / path).read_text())}
+    heavy = imported & HOMES.keys()
+    assert [library for library in heavy if not is_home(library, module_name(path))] == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("cagepool.envs.native", "cagepool.sim.batch", True),
+        ("cagepool.sim.batch", "cagepool.envs.native", False),
+        ("cagepool.sim.batch", "cagepool.sim", True),
+        ("cagepool.sim.batch", "cagepool.errors.Damaged", True),
+        ("cagepool.errors", "cagepool.sim", False),
+        ("cagepool.envs.native", "cagepool.make_vec", False),
+        ("cagepool", "cagepool.envs.make_vec", True),
+        ("cagepool.sim.batch", "numpy.typing.NDArray", True),
+    ],
+)
+def test_the_rule_tells_up_from_down(importer: str, imported: str, allowed: bool) -> None:
+    assert may_import(importer, imported) == allowed
+
+
+def test_importing_the_package_loads_no_heavy_library() -> None:
+    program = "import sys, cagepool; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert set(run.stdout.split()) & HOMES.keys() == set()

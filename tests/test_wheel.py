@@ -1,0 +1,70 @@
+"""The wheel works in a clean environment and on other machines of the same kind."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GAME = """
+import cagepool
+import gymnasium as gym
+
+env = gym.make("cagepool/CAGE2-v0")
+env.reset(seed=1)
+steps, over = 0, False
+while not over:
+    _, reward, terminated, over, _ = env.step(0)
+    steps += 1
+print(cagepool.__file__, steps, terminated, reward)
+
+envs = cagepool.make_vec(3, red="B_lineAgent")
+envs.reset(seed=1)
+_, rewards, _, _, _ = envs.step(envs.action_space.sample())
+print(rewards.shape)
+"""
+
+pytestmark = pytest.mark.wheel
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """What a command prints, run as if neither make nor a virtual environment had started us."""
+    inherited = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH", "VIRTUAL_ENV")
+    environment = {name: value for name, value in os.environ.items() if name not in inherited}
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that `make wheel` builds, far from the source."""
+    folder = tmp_path_factory.mktemp("dist")
+    run("make", "wheel", f"DIST={folder}")
+    (path,) = folder.glob("cagepool-*.whl")
+    return path
+
+
+def test_a_game_can_be_played_where_only_the_wheel_is_installed(
+    wheel: Path, tmp_path: Path
+) -> None:
+    python = tmp_path / "bin" / "python"
+    run(sys.executable, "-m", "venv", tmp_path)
+    run(python, "-m", "pip", "install", "-c", ROOT / "constraints.txt", wheel)
+    played, shape = run(python, "-I", "-c", GAME, cwd=tmp_path).splitlines()
+    path, *outcome = played.split()
+    assert Path(path).is_relative_to(tmp_path)
+    # Left alone, B_line ends every game with an Impact a step.
+    assert outcome == ["100", "False", "-13.1"]
+    assert shape == "(3,)"
+
+
+@pytest.mark.usefixtures("wheel")
+def test_the_wheel_is_not_compiled_for_this_processor_alone() -> None:
+    commands = (ROOT / "build" / "wheel" / "compile_commands.json").read_text()
+    assert "-O3" in commands
+    assert "-march" not in commands
