@@ -21,7 +21,9 @@ def run(arguments: list[str]) -> int:
         return 0
     missing = [library for library in ("tyro", "rich") if find_spec(library) is None]
     if missing:
-        return _refused(f"the command line needs {' and '.join(missing)}: pip install 'cagepool[cli]'")
+        return _refused(
+            f"the command line needs {' and '.join(missing)}: pip install 'cagepool[cli]'"
+        )
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(
             errors="replace"

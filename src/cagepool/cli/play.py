@@ -81,7 +81,9 @@ def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTab
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("playing", total=trial.episodes * len(reds))
-        return evaluate.play(defender, trial, reds, lambda games: progress.advance(bar, games))
+        return evaluate.score_table(
+            defender, trial, reds, lambda games: progress.advance(bar, games)
+        )
 
 
 def _print_table(console: Console, blue: str, result: ScoreTable) -> None:

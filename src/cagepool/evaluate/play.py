@@ -89,7 +89,7 @@ class ScoreTable:
         return {**asdict(self.trial), "scores": cells, "total": total}
 
 
-def play(
+def score_table(
     defender: Defender,
     trial: Trial,
     red_agents: Iterable[str] = OFFICIAL_REDS,

@@ -1,0 +1,141 @@
+"""The command line, as a person runs it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+FEW = ("--episodes", "20")
+
+
+def run(
+    *arguments: str, start: tuple[str, ...] = ("-m", "cagepool")
+) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"}
+    command = [sys.executable, *start, *arguments]
+    return subprocess.run(
+        command, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=60
+    )
+
+
+def test_play_prints_a_row_for_each_red_and_the_total() -> None:
+    done = run("play", *FEW)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert "react-restore, edition 2.1, 20 episodes against each red, seed 0" in lines
+    rows = {line.split()[0]: line for line in lines if line.startswith("  ") and line.strip()}
+    assert rows.keys() == {"red", "B_lineAgent", "RedMeanderAgent", "SleepAgent"}
+    assert rows["red"].split() == ["red", "30", "steps", "50", "steps", "100", "steps"]
+    assert rows["SleepAgent"].split()[1:] == ["0.00", "±", "0.00"] * 3
+    assert lines[-1].startswith("total of the nine cells: -")
+    assert max(map(len, lines)) <= 80
+
+
+def test_play_prints_json_that_agrees_with_the_table() -> None:
+    settings = ("play", *FEW, "--edition", "leaderboard", "--seed", "4", "--blue", "random")
+    read = json.loads(run(*settings, "--json").stdout)
+    table = run(*settings).stdout
+
+    assert [read[key] for key in ("blue", "edition", "episodes")] == ["random", "leaderboard", 20]
+    for cell in [*read["scores"], read["total"]]:
+        assert f"{cell['mean']:.2f} ± {cell['standard_error']:.2f}" in table
+    assert len(read["scores"]) == 9
+
+
+def test_play_prints_no_total_for_some_of_the_reds() -> None:
+    done = run("play", *FEW, "--red", "b_line", "SleepAgent", "--max-steps", "40")
+
+    assert "B_lineAgent" in done.stdout
+    assert "RedMeanderAgent" not in done.stdout
+    assert "30 steps" in done.stdout
+    assert "40 steps" in done.stdout
+    assert "nine cells" not in done.stdout
+
+
+def test_verbose_prints_a_game_step_by_step() -> None:
+    settings = ("play", *FEW, "--red", "meander", "--blue", "react-remove", "--green", "--verbose")
+    done = run(*settings)
+    game = json.loads(run(*settings, "--json").stdout)["games"]["RedMeanderAgent"]
+
+    steps = [line for line in done.stdout.splitlines() if line[:3].strip().isdigit()]
+    assert [int(line.split()[0]) for line in steps] == list(range(100))
+    assert steps[0].split() == ["0", "Monitor", "ok", "DiscoverRemoteSystems", "User", "ok", "0.0"]
+    for line, turn in zip(steps, game, strict=True):
+        assert all(word in line for word in (turn["blue"], turn["red"], f"{turn['reward']:.1f}"))
+    assert "detected; blue sees" in done.stdout
+    assert "green scans" in done.stdout
+    assert f"total reward: {sum(turn['reward'] for turn in game):.1f}" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--red", "Foo"), "red must be one or more of B_lineAgent, .*; got 'Foo'"),
+        (("--red",), "red must be one or more of .*; got none"),
+        (("--blue", "Foo"), "blue must be one of sleep, random, .*; got 'Foo'"),
+        (("--edition", "3"), "edition must be one of 2.1, leaderboard; got '3'"),
+        (("--episodes", "1"), "episodes must be from 2, .* got 1"),
+        (("--max-steps", "0"), "max_steps must be from 1 to 65535, got 0"),
+        (("--seed", "-1"), "seed must be at least 0, got -1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_wrong_value_is_refused_in_one_sentence(
+    arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = run("play", *arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(f"cagepool: {sentence}\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((), "play"),
+        (("plai",), "plai"),
+        (("play", "--epsodes", "3"), "--episodes"),
+        (("play", "--episodes", "many"), "'many'"),
+    ],
+    ids=["no command", "unknown command", "unknown flag", "no number"],
+)
+def test_a_call_that_cannot_be_parsed_is_refused(arguments: tuple[str, ...], named: str) -> None:
+    done = run(*arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_the_commands_and_their_flags() -> None:
+    overview, of_play = run("--help"), run("play", "--help")
+
+    assert (overview.returncode, of_play.returncode) == (0, 0)
+    assert "play" in overview.stdout
+    flags = ("red", "blue", "episodes", "edition", "green", "seed", "max-steps", "json", "verbose")
+    assert all(f"--{flag}" in of_play.stdout for flag in flags)
+    assert all(f"{name}," in of_play.stdout for name in ("B_lineAgent", "sleep", "react-restore"))
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert run("--version").stdout == f"cagepool {metadata.version('cagepool')}\n"
+
+
+@pytest.mark.parametrize("library", ["tyro", "rich"])
+def test_without_its_libraries_the_command_line_says_what_to_install(library: str) -> None:
+    without = (
+        f"import sys; sys.modules[{library!r}] = None; from cagepool.cli.main import main; main()"
+    )
+
+    done = run("play", start=("-c", without))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"cagepool: the command line needs {library}: pip install 'cagepool[cli]'\n"
+    )
