@@ -8,6 +8,7 @@ DIST ?= dist
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CMAKE := $(BIN)/cmake
+SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 CONFIGURE := $(CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
 CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp)
 TOOLS := .venv/tools.stamp
@@ -19,7 +20,7 @@ OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup test lint format stub train bench sanitize sanitize-asan sanitize-tsan
-.PHONY: tidy wheel clean
+.PHONY: sanitize-python tidy wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,7 +53,7 @@ train: setup ## play 100 games against each red with a scripted defender
 bench: setup ## measure the speed of the engine
 	$(BIN)/cagepool bench engine
 
-sanitize: sanitize-asan sanitize-tsan ## run the core tests under ASan, UBSan and TSan
+sanitize: sanitize-asan sanitize-tsan sanitize-python ## test under ASan, UBSan and TSan
 
 sanitize-asan: SANITIZE := address,undefined
 sanitize-tsan: SANITIZE := thread
@@ -63,6 +64,14 @@ sanitize-asan sanitize-tsan: sanitize-%: $(TOOLS)
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 	$(BIN)/ctest --test-dir build/$* --output-on-failure --no-tests=error
+
+# -S keeps the editable install out of sight; the sanitizer must be loaded before Python.
+sanitize-python: setup
+	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/asan-python \
+		-C build-dir=build/asan-module -C cmake.define.CAGEPOOL_SANITIZE=address,undefined
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=halt_on_error=1:detect_leaks=0 PYTHONPATH=build/asan-python:$(SITE) \
+	$(BIN)/python -S -m pytest tests/sim
 
 tidy: $(TOOLS) ## look for mistakes in the core with clang-tidy
 	$(CONFIGURE) -B build/tidy
