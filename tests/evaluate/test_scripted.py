@@ -135,6 +135,21 @@ def test_random_does_not_follow_from_the_step_before() -> None:
     assert stats.chi2_contingency(pairs).pvalue > 1e-3  # the seeds are fixed
 
 
+def test_random_shares_no_luck_with_red() -> None:
+    defender = scripted_defender("random")
+    batch = started(defender, games=2000)
+    chosen, targets = [], []
+    for _ in range(20):
+        chosen.append(defender.act(batch))
+        batch.step(chosen[-1])
+        targets.append(batch.moves["red_target"].copy())
+
+    user_hosts = targets[1]  # B_line draws the host of its attack in the second step
+    for at_step in chosen:
+        table = np.histogram2d(user_hosts, at_step, bins=4)[0]
+        assert stats.chi2_contingency(table).pvalue > 1e-4  # twenty tests on fixed seeds
+
+
 def test_random_plays_a_game_alike_whatever_its_neighbours() -> None:
     together = played("random", games=9, steps=30)
     alone = played("random", games=1, steps=30, first_seed=4)
