@@ -1,0 +1,248 @@
+"""Many native games as one Gymnasium vector environment."""
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from cagepool.envs import endings, masks, seeds, spaces
+from cagepool.envs.arrays import Bools, Doubles, Infos, Observations, integers, read_only
+from cagepool.envs.holder import BatchHolder
+from cagepool.envs.pages import Pages
+from cagepool.envs.settings import (
+    METADATA,
+    Autoreset,
+    RenderMode,
+    VectorSettings,
+    check_render_mode,
+    vector_config,
+)
+from cagepool.sim.batch import Batch
+from cagepool.sim.dictionary import true_state_dict
+from cagepool.sim.picture import picture
+from cagepool.sim.true_state import TrueState
+
+
+class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np.generic]]):
+    """N games of CAGE-2 stepped together in this process.
+
+    Beside Gymnasium's interface it shows the true state and the compliance with a workflow order,
+    and saves, restores and copies games. `cagepool.make_vec` is the usual way to make one.
+    """
+
+    true_state: TrueState  # read-only views, always current
+    counters: NDArray[np.int32]  # (games, 5), see sim.COUNTERS; read-only, always current
+    alignment: Doubles  # (games,), alignment reward of the last step; read-only, always current
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset: Autoreset | AutoresetMode = "next_step",
+        copy: bool = True,
+        statistics: bool = False,
+        render_mode: RenderMode | None = None,
+        **settings: Unpack[VectorSettings],
+    ) -> None:
+        """Make the games; they must be reset before the first step.
+
+        Args:
+            num_envs: How many games.
+            autoreset: When a game that is over starts anew.
+            copy: Whether the caller owns what `reset` and `step` return; if not, the next call
+                overwrites it.
+            statistics: Whether infos hold return, length and seconds of the episodes that ended, as
+                Gymnasium's RecordEpisodeStatistics gives them; that wrapper needs it to be off.
+            render_mode: What `render` gives.
+            settings: See `sim.BatchConfig`.
+        """
+        check_render_mode(render_mode)
+        config = vector_config(autoreset, settings)
+        batch = Batch(num_envs, config)
+        self._held = batch
+        self._pages = Pages(batch) if copy else None
+        self._statistics = endings.Statistics(num_envs) if statistics else None
+        self._running = Lock()
+        self._seeded = np.zeros(num_envs, np.bool_)
+        self._terminations = read_only(np.zeros(num_envs, np.bool_))
+        self.true_state = TrueState(batch)
+        self.counters = read_only(batch.counters)
+        self.alignment = read_only(batch.alignment)
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.metadata = {**METADATA, "autoreset_mode": AutoresetMode[config.autoreset.upper()]}
+        self.single_observation_space = spaces.observation_space(config.observation_dtype)
+        self.single_action_space = spaces.action_space()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def reset(
+        self, *, seed: seeds.Seed = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observations, Infos]:
+        """Start new episodes: the first of new random streams, or the next of the old ones.
+
+        Args:
+            seed: Game i gets `seed + i`, or entry i of a list; without one it goes on in its
+                stream, which begins at random.
+            options: `reset_mask`, an array of Booleans: only these games are reset.
+        """
+        given = seeds.by_game(seed, self.num_envs)
+        mask = _reset_mask(options or {}, self.num_envs)
+        batch = self._enter()
+        try:
+            if isinstance(seed, int):
+                super().reset(seed=seed)
+            self._turn(batch)
+            self._begin(batch, mask, given)
+            return batch.observations, {}
+        finally:
+            self._running.release()
+
+    def step(
+        self, actions: ArrayLike, red_actions: ArrayLike | None = None
+    ) -> tuple[Observations, Doubles, Bools, Bools, Infos]:
+        """Play one action of blue's in every game, and one of red's if red is `given`.
+
+        Raises:
+            IndexError: an action is out of range; nothing was played.
+        """
+        batch = self._enter()
+        try:
+            try:
+                ended = self._play(batch, actions, red_actions)
+            except TypeError:  # not yet int64 in one piece
+                blue = integers("actions", actions)
+                red = None if red_actions is None else integers("red_actions", red_actions)
+                ended = self._play(batch, blue, red)
+            infos = self._infos(batch) if ended else {}
+            if self._pages is None:
+                flags = self._terminations, batch.truncations
+                return batch.observations, batch.rewards, *flags, infos
+            flags = self._terminations.copy(), batch.truncations.copy()
+            return batch.observations, batch.rewards.copy(), *flags, infos
+        finally:
+            self._running.release()
+
+    def render(self) -> tuple[str, ...]:
+        """A picture of every game.
+
+        Raises:
+            RuntimeError: no render mode was asked for.
+        """
+        if self.render_mode is None:
+            raise RuntimeError("render needs an environment made with render_mode='ansi'")
+        return tuple(picture(self.batch, game) for game in range(self.num_envs))
+
+    def close_extras(self, **kwargs: object) -> None:  # noqa: ARG002 - Gymnasium's signature
+        """Let go of the games and their threads."""
+        self._held = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def observations(self) -> Observations:
+        """The observations as they now stand, read-only; wanted after `restore` and `copy`."""
+        return read_only(self.batch.observations)
+
+    def true_state_dict(self, game: int) -> dict[str, Any]:
+        """The true state of a game in CybORG's form."""
+        return true_state_dict(self.batch, game)
+
+    def action_masks(
+        self, *, monitor: bool = True, defender: bool = True, user0: bool = True
+    ) -> Bools:
+        """Actions that make sense, (games, 145): see `sim.masks.ActionMasks`."""
+        decoys = self.true_state.decoys
+        return masks.action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
+
+    def save(self, ids: ArrayLike) -> list[bytes]:
+        """These games as bytes: all that is needed to go on from here, random stream included."""
+        return self.batch.save(integers("ids", ids))
+
+    def restore(self, ids: ArrayLike, blobs: Sequence[bytes]) -> None:
+        """Put saved games in the place of these.
+
+        Raises:
+            ValueError: a snapshot is damaged, foreign or does not fit; nothing was changed.
+        """
+        games = integers("ids", ids)
+        batch = self._enter()
+        try:
+            self._turn(batch)
+            batch.restore(games, blobs)
+            self._seeded[games] = True
+        finally:
+            self._running.release()
+
+    def copy(self, sources: ArrayLike, targets: ArrayLike) -> None:
+        """Put copies of games in the place of others; `reseed` them if their luck should differ."""
+        self.restore(targets, self.save(sources))
+
+    def reseed(self, ids: ArrayLike, seeds_: Sequence[int]) -> None:
+        """Let games draw from new random streams from here on."""
+        self.batch.reseed(integers("ids", ids), seeds.as_array(seeds_))
+
+    def _enter(self) -> Batch:
+        """The batch, for one caller at a time, who must release `_running`."""
+        batch = self.batch
+        if not self._running.acquire(blocking=False):
+            raise RuntimeError(
+                "an environment must be used by one thread at a time; another call is under way"
+            )
+        return batch
+
+    def _turn(self, batch: Batch) -> None:
+        """Leave to the caller the observations that it has."""
+        if self._pages is not None:
+            self._pages.turn(batch)
+
+    def _begin(self, batch: Batch, mask: Bools, given: dict[int, int]) -> None:
+        """Start new episodes where the mask is true, with the seeds that are given."""
+        for game in np.flatnonzero(mask & ~self._seeded).tolist():
+            given.setdefault(game, seeds.fresh(self.np_random))
+        new = [game for game in given if mask[game]]
+        batch.reset(seeds.as_array([given[game] for game in new]), np.array(new, np.int64))
+        self._seeded[new] = True
+        going_on = mask.copy()
+        going_on[new] = False
+        batch.reset(ids=np.flatnonzero(going_on))
+        if self._statistics is not None:
+            self._statistics.begin(mask)
+
+    def _play(self, batch: Batch, actions: Any, red_actions: Any) -> int:
+        if self._pages is None:
+            return batch.step(actions, red_actions)
+        return self._pages.step(batch, actions, red_actions)
+
+    def _infos(self, batch: Batch) -> Infos:
+        """The infos of a step that ended episodes."""
+        infos = endings.infos_of(batch)
+        if self._statistics is not None:
+            infos |= self._statistics.infos_of(batch)
+        return infos
+
+
+def _reset_mask(options: Mapping[str, Any], games: int) -> Bools:
+    mask = options.get("reset_mask")
+    if mask is None:
+        return np.ones(games, np.bool_)
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (games,):
+        form = f"{mask.dtype} of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
+        raise ValueError(f"reset_mask must be an array of {games} Booleans, got {form}")
+    if not mask.any():
+        raise ValueError("reset_mask must name at least one game, got none")
+    return mask

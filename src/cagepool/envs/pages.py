@@ -1,0 +1,41 @@
+"""Observation arrays that the caller may keep, without copying them."""
+
+from sys import getrefcount
+
+import numpy as np
+
+from cagepool.envs.arrays import Ints
+from cagepool.sim.batch import Batch
+
+# References to the blank page when nobody else has it: the attribute, and getrefcount's argument.
+_ALONE = 2
+
+
+class Pages:
+    """Two arrays that a batch writes in turn; one that somebody still holds is left to them."""
+
+    def __init__(self, batch: Batch) -> None:
+        """Let the batch go on in its own array until the first turn."""
+        self._blank = np.empty_like(batch.observations)
+
+    def step(self, batch: Batch, actions: Ints, red_actions: Ints | None) -> int:
+        """Step the batch, with the outcome on a blank page; returns how many episodes ended."""
+        self._blank_for(batch)
+        try:
+            ended = batch.step(actions, red_actions)
+        except BaseException:
+            batch.core.redirect(batch.observations)
+            raise
+        batch.observations, self._blank = self._blank, batch.observations
+        return ended
+
+    def turn(self, batch: Batch) -> None:
+        """Go on on a page with the same observations, so that some of them can be overwritten."""
+        self._blank_for(batch)
+        np.copyto(self._blank, batch.observations)
+        batch.observations, self._blank = self._blank, batch.observations
+
+    def _blank_for(self, batch: Batch) -> None:
+        if getrefcount(self._blank) > _ALONE:
+            self._blank = np.empty_like(self._blank)
+        batch.core.redirect(self._blank)

@@ -1,0 +1,51 @@
+"""Settings that the environments take as keywords; `BatchConfig` says what each means."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, TypedDict, cast
+
+from gymnasium.vector import AutoresetMode
+
+from cagepool.sim.batch import BatchConfig
+
+Autoreset: TypeAlias = Literal["next_step", "same_step", "disabled"]
+RenderMode: TypeAlias = Literal["ansi"]
+
+METADATA: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+
+
+class GameSettings(TypedDict, total=False):
+    """What is played."""
+
+    red: str | Sequence[str]
+    edition: str | Sequence[str]
+    max_steps: int | Sequence[int]
+    green: bool | Sequence[bool]
+    order: str | Sequence[str] | None
+    alignment: float
+    knowledge: Literal["true", "observed"]
+    definition: Literal["host", "seed"]
+    observation_dtype: Literal["float32", "uint8"]
+
+
+class VectorSettings(GameSettings, total=False):
+    """What is played, and by how many threads."""
+
+    threads: int
+
+
+def single_config(settings: GameSettings) -> BatchConfig:
+    """A batch of one, which the caller resets."""
+    return BatchConfig(autoreset="disabled", threads=1, **settings)
+
+
+def vector_config(autoreset: Autoreset | AutoresetMode, settings: VectorSettings) -> BatchConfig:
+    """A batch that resets its games in a mode by our name or by Gymnasium's."""
+    if isinstance(autoreset, AutoresetMode):
+        autoreset = cast("Autoreset", autoreset.name.lower())
+    return BatchConfig(autoreset=autoreset, **settings)
+
+
+def check_render_mode(render_mode: str | None) -> None:
+    """Refuse what we do not draw."""
+    if render_mode not in (None, *METADATA["render_modes"]):
+        raise ValueError(f"render_mode must be 'ansi' or None, got {render_mode!r}")
