@@ -1,29 +1,18 @@
 """The command line, as a person runs it."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from importlib import metadata
 
 import pytest
 
+from tests.cli.command import cagepool, python
+
 FEW = ("--episodes", "20")
 
 
-def run(
-    *arguments: str, start: tuple[str, ...] = ("-m", "cagepool")
-) -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"}
-    command = [sys.executable, *start, *arguments]
-    return subprocess.run(
-        command, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=60
-    )
-
-
 def test_play_prints_a_row_for_each_red_and_the_total() -> None:
-    done = run("play", *FEW)
+    done = cagepool("play", *FEW)
 
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -38,8 +27,8 @@ def test_play_prints_a_row_for_each_red_and_the_total() -> None:
 
 def test_play_prints_json_that_agrees_with_the_table() -> None:
     settings = ("play", *FEW, "--edition", "leaderboard", "--seed", "4", "--blue", "random")
-    read = json.loads(run(*settings, "--json").stdout)
-    table = run(*settings).stdout
+    read = json.loads(cagepool(*settings, "--json").stdout)
+    table = cagepool(*settings).stdout
 
     assert [read[key] for key in ("blue", "edition", "episodes")] == ["random", "leaderboard", 20]
     for cell in [*read["scores"], read["total"]]:
@@ -48,7 +37,7 @@ def test_play_prints_json_that_agrees_with_the_table() -> None:
 
 
 def test_play_prints_no_total_for_some_of_the_reds() -> None:
-    done = run("play", *FEW, "--red", "b_line", "SleepAgent", "--max-steps", "40")
+    done = cagepool("play", *FEW, "--red", "b_line", "SleepAgent", "--max-steps", "40")
 
     assert "B_lineAgent" in done.stdout
     assert "RedMeanderAgent" not in done.stdout
@@ -59,8 +48,8 @@ def test_play_prints_no_total_for_some_of_the_reds() -> None:
 
 def test_verbose_prints_a_game_step_by_step() -> None:
     settings = ("play", *FEW, "--red", "meander", "--blue", "react-remove", "--green", "--verbose")
-    done = run(*settings)
-    game = json.loads(run(*settings, "--json").stdout)["games"]["RedMeanderAgent"]
+    done = cagepool(*settings)
+    game = json.loads(cagepool(*settings, "--json").stdout)["games"]["RedMeanderAgent"]
 
     steps = [line for line in done.stdout.splitlines() if line[:3].strip().isdigit()]
     assert [int(line.split()[0]) for line in steps] == list(range(100))
@@ -89,7 +78,7 @@ def test_verbose_prints_a_game_step_by_step() -> None:
 def test_a_wrong_value_is_refused_in_one_sentence(
     arguments: tuple[str, ...], sentence: str
 ) -> None:
-    done = run("play", *arguments)
+    done = cagepool("play", *arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(f"cagepool: {sentence}\n", done.stderr)
@@ -106,7 +95,7 @@ def test_a_wrong_value_is_refused_in_one_sentence(
     ids=["no command", "unknown command", "unknown flag", "no number"],
 )
 def test_a_call_that_cannot_be_parsed_is_refused(arguments: tuple[str, ...], named: str) -> None:
-    done = run(*arguments)
+    done = cagepool(*arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert named in done.stderr
@@ -114,7 +103,7 @@ def test_a_call_that_cannot_be_parsed_is_refused(arguments: tuple[str, ...], nam
 
 
 def test_help_names_the_commands_and_their_flags() -> None:
-    overview, of_play = run("--help"), run("play", "--help")
+    overview, of_play = cagepool("--help"), cagepool("play", "--help")
 
     assert (overview.returncode, of_play.returncode) == (0, 0)
     assert "play" in overview.stdout
@@ -124,7 +113,7 @@ def test_help_names_the_commands_and_their_flags() -> None:
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    assert run("--version").stdout == f"cagepool {metadata.version('cagepool')}\n"
+    assert cagepool("--version").stdout == f"cagepool {metadata.version('cagepool')}\n"
 
 
 @pytest.mark.parametrize("library", ["tyro", "rich"])
@@ -133,7 +122,7 @@ def test_without_its_libraries_the_command_line_says_what_to_install(library: st
         f"import sys; sys.modules[{library!r}] = None; from cagepool.cli.main import main; main()"
     )
 
-    done = run("play", start=("-c", without))
+    done = python("-c", without, "play")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

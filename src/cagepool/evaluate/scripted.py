@@ -68,7 +68,7 @@ class ReactDefender:
     """Monitors; cures a host, once, as soon as it has watched a detected exploit there.
 
     The rules give it a queue of hosts. It monitors only when the queue is empty, and a step can add
-    one host at most, which it cures at once: no host waits for a later turn, so none is kept.
+    one host at most, which it cures at once: no host waits for a later turn, and no queue is kept.
     """
 
     def __init__(self, cure: str) -> None:
