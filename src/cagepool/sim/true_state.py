@@ -1,0 +1,38 @@
+"""What red really holds and what blue believes, as arrays over games and hosts."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cagepool.sim.batch import Batch
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
+class TrueState:
+    """Read-only views of a batch's memory: never copied, always showing the current state."""
+
+    # By game and host.
+    access: Bytes  # what red holds: 0 nothing, 1 user level, 2 privileged
+    privileged: Bytes  # number of red's privileged sessions
+    user_seen: Bytes  # user-level sessions that blue can remove
+    user_unseen: Bytes  # user-level sessions that it cannot
+    decoys: NDArray[np.uint16]  # bit i: actions.DECOYS[i]; +256 for each further Vsftpd
+    malware: Bytes  # 1: a suspicious file is on the disk
+    compromised: Bytes  # blue's table: 0 no, 1 unknown, 2 user, 3 privileged
+
+    # By game.
+    ot_running: Bytes  # OTService runs on Op_Server0
+    ot_pid_known: Bytes  # Impact can still stop it (Q2)
+    ot_service_known: Bytes  # red has learned of it
+    mail_immune: Bytes  # bit 0: User3, bit 1: User4 (L2)
+    red: Bytes  # _core.Red of the episode
+    edition: Bytes  # _core.Edition
+
+    def __init__(self, batch: Batch) -> None:
+        """Look at a batch."""
+        state = batch.true_state.view()
+        state.flags.writeable = False
+        for field in state.dtype.names or ():
+            setattr(self, field, state[field])
