@@ -29,15 +29,15 @@ print(rewards.shape)
 pytestmark = pytest.mark.wheel
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
+def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
     """What a command prints, run as if neither make nor a virtual environment had started us."""
     inherited = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in inherited}
     done = subprocess.run(
         command, cwd=cwd, env=environment, check=False, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -49,18 +49,27 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_game_can_be_played_where_only_the_wheel_is_installed(
-    wheel: Path, tmp_path: Path
-) -> None:
-    python = tmp_path / "bin" / "python"
-    run(sys.executable, "-m", "venv", tmp_path)
-    run(python, "-m", "pip", "install", "-c", ROOT / "constraints.txt", wheel)
-    played, shape = run(python, "-I", "-c", GAME, cwd=tmp_path).splitlines()
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment in which the wheel and what it requires are installed, nothing else."""
+    folder = tmp_path_factory.mktemp("clean")
+    run(sys.executable, "-m", "venv", folder)
+    run(folder / "bin" / "pip", "install", "-c", ROOT / "constraints.txt", wheel)
+    return folder
+
+
+def test_a_game_can_be_played_where_only_the_wheel_is_installed(clean: Path) -> None:
+    played, shape = run(clean / "bin" / "python", "-I", "-c", GAME, cwd=clean).splitlines()
     path, *outcome = played.split()
-    assert Path(path).is_relative_to(tmp_path)
+    assert Path(path).is_relative_to(clean)
     # Left alone, B_line ends every game with an Impact a step.
     assert outcome == ["100", "False", "-13.1"]
     assert shape == "(3,)"
+
+
+def test_the_command_says_what_to_install_where_only_the_wheel_is(clean: Path) -> None:
+    said = run(clean / "bin" / "cagepool", "play", cwd=clean, code=2)
+    assert "pip install 'cagepool[cli]'" in said
 
 
 @pytest.mark.usefixtures("wheel")
