@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from cagepool.envs import endings, masks, seeds, spaces
+from cagepool.envs import endings, masks, seeding, spaces
 from cagepool.envs.arrays import Bools, Doubles, Infos, Observations, integers, read_only
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.pages import Pages
@@ -82,7 +82,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     def reset(
-        self, *, seed: seeds.Seed = None, options: Mapping[str, Any] | None = None
+        self, *, seed: seeding.Seed = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observations, Infos]:
         """Start new episodes: the first of new random streams, or the next of the old ones.
 
@@ -91,7 +91,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
                 stream, which begins at random.
             options: `reset_mask`, an array of Booleans: only these games are reset.
         """
-        given = seeds.by_game(seed, self.num_envs)
+        given = seeding.by_game(seed, self.num_envs)
         mask = _reset_mask(options or {}, self.num_envs)
         batch = self._enter()
         try:
@@ -192,9 +192,9 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         """Put copies of games in the place of others; `reseed` them if their luck should differ."""
         self.restore(targets, self.save(sources))
 
-    def reseed(self, ids: ArrayLike, seeds_: Sequence[int]) -> None:
+    def reseed(self, ids: ArrayLike, seeds: Sequence[int]) -> None:
         """Let games draw from new random streams from here on."""
-        self.batch.reseed(integers("ids", ids), seeds.as_array(seeds_))
+        self.batch.reseed(integers("ids", ids), seeding.as_array(seeds))
 
     def _enter(self) -> Batch:
         """The batch, for one caller at a time, who must release `_running`."""
@@ -213,9 +213,10 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
     def _begin(self, batch: Batch, mask: Bools, given: dict[int, int]) -> None:
         """Start new episodes where the mask is true, with the seeds that are given."""
         for game in np.flatnonzero(mask & ~self._seeded).tolist():
-            given.setdefault(game, seeds.fresh(self.np_random))
+            if game not in given:
+                given[game] = seeding.fresh(self.np_random)
         new = [game for game in given if mask[game]]
-        batch.reset(seeds.as_array([given[game] for game in new]), np.array(new, np.int64))
+        batch.reset(seeding.as_array([given[game] for game in new]), np.array(new, np.int64))
         self._seeded[new] = True
         going_on = mask.copy()
         going_on[new] = False

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import Env
 from numpy.typing import NDArray
 
-from cagepool.envs import masks, seeds, spaces
+from cagepool.envs import masks, seeding, spaces
 from cagepool.envs.arrays import Bools, Infos, Ints, Observations
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.settings import (
@@ -62,11 +62,11 @@ class Cage2Env(BatchHolder, Env[Observations, SupportsIndex]):
             options: None are known.
         """
         batch = self.batch
-        given = None if seed is None else seeds.checked(seed)
+        given = None if seed is None else seeding.checked(seed)
         super().reset(seed=seed)
         if given is None and not self._seeded:
-            given = seeds.fresh(self.np_random)
-        batch.reset(None if given is None else seeds.as_array([given]))
+            given = seeding.fresh(self.np_random)
+        batch.reset(None if given is None else seeding.as_array([given]))
         self._seeded = True
         return self.observation, {}
 
@@ -137,7 +137,7 @@ class Cage2Env(BatchHolder, Env[Observations, SupportsIndex]):
 
     def reseed(self, seed: int) -> None:
         """Let the game draw from a new random stream from here on."""
-        self.batch.reseed(_ONLY, seeds.as_array([seed]))
+        self.batch.reseed(_ONLY, seeding.as_array([seed]))
 
     def __getstate__(self) -> tuple[dict[str, Any], BatchConfig | None, bytes]:
         others = {name: value for name, value in vars(self).items() if name != "_held"}

@@ -20,7 +20,7 @@ def by_game(seed: Seed, games: int) -> dict[int, int]:
     """
     if seed is None:
         return {}
-    given = list(seed) if isinstance(seed, Sequence) else [seed + game for game in range(games)]
+    given = range(seed, seed + games) if isinstance(seed, int | np.integer) else list(seed)
     if len(given) != games:
         raise ValueError(f"there must be one seed a game, got {len(given)} for {games} games")
     return {game: checked(one) for game, one in enumerate(given) if one is not None}
@@ -43,5 +43,9 @@ def fresh(source: np.random.Generator) -> int:
 
 
 def as_array(seeds: Sequence[int]) -> NDArray[np.uint64]:
-    """Seeds in the core's type."""
-    return np.array(seeds, np.uint64)
+    """Seeds in the core's type.
+
+    Raises:
+        ValueError: one is out of range.
+    """
+    return np.array([checked(seed) for seed in seeds], np.uint64)

@@ -1,0 +1,89 @@
+"""`cagepool/CAGE2-v0` is known to Gymnasium, whichever of the two is imported first."""
+
+import subprocess
+import sys
+
+import gymnasium as gym
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from cagepool.envs import Cage2Env, NativeVectorEnv, settings
+from cagepool.envs.registration import register
+from cagepool.sim import BatchConfig
+
+MAKE = "gymnasium.make('cagepool/CAGE2-v0', red='SleepAgent').reset(seed=0)"
+
+
+def run(program: str) -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+@pytest.mark.parametrize("first", ["cagepool.envs, gymnasium", "gymnasium, cagepool.envs"])
+def test_the_order_of_imports_does_not_matter(first: str) -> None:
+    run(f"import {first}; {MAKE}")
+
+
+def test_gymnasium_can_import_us_by_the_name_of_the_module() -> None:
+    run("import gymnasium; gymnasium.make('cagepool.envs:cagepool/CAGE2-v0')")
+
+
+def test_importing_the_environments_does_not_import_gymnasium() -> None:
+    run("import sys, cagepool.envs; assert 'gymnasium' not in sys.modules")
+
+
+def test_gymnasium_is_loaded_as_if_we_were_not_there() -> None:
+    run(
+        "import sys, inspect, cagepool.envs, gymnasium\n"
+        "assert inspect.getsource(gymnasium)\n"
+        "assert not any('registration' in type(finder).__module__ for finder in sys.meta_path)"
+    )
+
+
+def test_registering_twice_is_harmless() -> None:
+    before = gym.spec("cagepool/CAGE2-v0")
+    register()
+    assert gym.spec("cagepool/CAGE2-v0") is before
+
+
+def test_make_passes_settings_on() -> None:
+    env = gym.make("cagepool/CAGE2-v0", red="RedMeanderAgent", max_steps=30)
+    assert isinstance(env.unwrapped, Cage2Env)
+    assert env.unwrapped.batch.config.red == "RedMeanderAgent"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'blue'"):
+        gym.make("cagepool/CAGE2-v0", blue="me")
+
+
+def test_the_horizon_is_ours_alone() -> None:
+    env = gym.make("cagepool/CAGE2-v0", max_steps=5)
+    env.reset(seed=0)
+    assert [env.step(0)[3] for _ in range(5)] == [False] * 4 + [True]
+    assert env.spec is not None
+    assert env.spec.max_episode_steps is None
+
+
+@pytest.mark.parametrize("mode", ["vector_entry_point", None])
+def test_make_vec_gives_native_games(mode: str | None) -> None:
+    envs = gym.make_vec(
+        "cagepool/CAGE2-v0",
+        num_envs=4,
+        vectorization_mode=mode,
+        red="RedMeanderAgent",
+        autoreset="same_step",
+    )
+    assert isinstance(envs, NativeVectorEnv)
+    assert envs.num_envs == 4
+    assert envs.batch.config.red == "RedMeanderAgent"
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert "CAGE2-v0" in repr(envs)
+
+
+def test_make_vec_gives_single_games_side_by_side() -> None:
+    envs = gym.make_vec("cagepool/CAGE2-v0", num_envs=2, vectorization_mode="sync", red="meander")
+    assert isinstance(envs, SyncVectorEnv)
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+
+
+def test_the_keywords_are_the_settings_of_a_batch() -> None:
+    keywords = {*settings.VectorSettings.__annotations__, *settings.GameSettings.__annotations__}
+    assert keywords | {"autoreset"} == BatchConfig.__dataclass_fields__.keys()
