@@ -1,0 +1,79 @@
+"""The views of the true state."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cagepool import _core
+from cagepool.sim import TrueState, layout, reds
+from tests.sim.games import SEEDS, play, rows, started
+
+BY_HOST = {
+    "access": np.uint8,
+    "privileged": np.uint8,
+    "user_seen": np.uint8,
+    "user_unseen": np.uint8,
+    "decoys": np.uint16,
+    "malware": np.uint8,
+    "compromised": np.uint8,
+}
+BY_GAME = ("ot_running", "ot_pid_known", "ot_service_known", "mail_immune", "red", "edition")
+
+
+def test_there_is_a_view_of_every_part_of_the_state() -> None:
+    assert {*BY_HOST, *BY_GAME} == set(layout.TRUE_STATE.names or ())
+    assert {*BY_HOST, *BY_GAME} == TrueState.__annotations__.keys()
+
+
+@pytest.mark.parametrize("name", [*BY_HOST, *BY_GAME])
+def test_a_view_is_read_only_and_never_copied(name: str) -> None:
+    batch = started(3)
+    view = getattr(TrueState(batch), name)
+
+    assert view.shape == ((3, 13) if name in BY_HOST else (3,))
+    assert view.dtype == BY_HOST.get(name, np.uint8)
+    assert np.shares_memory(view, batch.true_state)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 1
+    assert batch.true_state.flags.writeable  # by the core
+
+
+def test_a_view_shows_what_happens() -> None:
+    batch = started(1, red="given", edition="leaderboard")
+    state = TrueState(batch)
+    assert state.access.tolist() == [[0] * 8 + [2] + [0] * 4]
+    play(batch, "DecoyTomcat User1", "DiscoverRemoteSystems User")
+    play(batch, "Restore User3", "DiscoverNetworkServices User3")
+    assert (state.decoys[0, 9], state.mail_immune[0]) == (1 << 6, 1)
+    assert (state.red[0], state.edition[0]) == (_core.Red.GIVEN, _core.Edition.LEADERBOARD)
+    batch.reset()
+    assert not state.decoys.any()
+
+
+@given(seed=SEEDS, policy=st.integers(0, 100))
+def test_the_views_agree_with_a_trace_of_the_same_game(seed: int, policy: int) -> None:
+    batch = started(4, seed, red=["b_line", "meander", "sleep", "meander"], green=True)
+    state = TrueState(batch)
+    rng = np.random.default_rng(policy)
+    for _ in range(50):
+        batch.step(rng.integers(0, 145, 4))
+        row = rows(batch)
+        for view, field in [
+            (state.privileged, "s_priv"),
+            (state.user_seen, "s_user_seen"),
+            (state.user_unseen, "s_user_unseen"),
+            (state.decoys, "s_decoys"),
+            (state.malware, "s_malware"),
+        ]:
+            np.testing.assert_array_equal(view, row[field])
+        service = np.stack([state.ot_running, state.ot_pid_known, state.ot_service_known], axis=1)
+        np.testing.assert_array_equal(service, row["s_ot"])
+        user_level = state.user_seen + state.user_unseen > 0
+        access = np.where(state.privileged > 0, 2, np.where(user_level, 1, 0))
+        np.testing.assert_array_equal(state.access, access)
+
+
+@pytest.mark.parametrize("name", [name for name in reds.RED_AGENTS if name != "given"])
+def test_red_is_told_apart(name: str) -> None:
+    assert TrueState(started(1, red=name)).red.tolist() == [reds.RED_AGENTS[name]]
