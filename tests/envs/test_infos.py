@@ -70,14 +70,28 @@ def test_a_reset_restarts_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(envs.step([0, 0])[4]["episode"]["t"]) == [4.5, 6.5]
 
 
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_the_end_of_an_episode_restarts_the_clock(
+    mode: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("cagepool.envs.endings.perf_counter", lambda: now)
+    envs = make_vec(1, max_steps=1, autoreset=mode)
+    envs.reset(seed=0)
+    now = 2.0
+    envs.step([0])
+    now = 5.0
+    steps = play(envs, actions_for(1, 2))
+    assert next(step[4]["episode"]["t"][0] for step in steps if step[4]) == 3.0
+
+
 def test_what_infos_hold_is_the_callers() -> None:
     envs = make_vec(2, max_steps=2, autoreset="same_step", order="reverse")
     envs.reset(seed=0)
     kept = [step[4] for step in play(envs, actions_for(2, 2))][-1]
     then = {key: kept[key].copy() for key in ("_final_obs", "_final_info", "_episode")}
     final = [row.copy() for row in kept["final_obs"]]
-    *_, truncations, _ = play(envs, actions_for(2, 4, seed=9))[-1]
-    truncations[:] = False
+    play(envs, actions_for(2, 3, seed=9))
     assert_same({key: kept[key] for key in then}, then)
     assert_same(list(kept["final_obs"]), final)
 

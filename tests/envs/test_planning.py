@@ -38,10 +38,17 @@ def test_games_can_be_restored_elsewhere() -> None:
 
 
 def test_restored_games_need_no_reset() -> None:
-    envs, other = played(2), make_vec(2)
+    envs, other = played(2), make_vec(2, statistics=False)
     other.restore([0, 1], envs.save([0, 1]))
-    row = [0, 0]
-    assert_same(envs.step(row), other.step(row))
+    assert_same(play(envs, actions_for(2, 20)), play(other, actions_for(2, 20)))
+
+
+def test_after_a_restored_game_comes_the_next_of_its_stream() -> None:
+    envs, other = played(2), make_vec(2, statistics=False)
+    other.restore([0, 1], envs.save([0, 1]))
+    for one in (envs, other):
+        one.reset()
+    assert_same(play(envs, actions_for(2, 20)), play(other, actions_for(2, 20)))
 
 
 def test_copies_go_on_alike_until_they_are_reseeded() -> None:
