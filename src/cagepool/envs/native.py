@@ -1,6 +1,6 @@
 """Many native games as one Gymnasium vector environment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -49,18 +49,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         render_mode: RenderMode | None = None,
         **settings: Unpack[VectorSettings],
     ) -> None:
-        """Make the games; they must be reset before the first step.
-
-        Args:
-            num_envs: How many games.
-            autoreset: When a game that is over starts anew.
-            copy: Whether the caller owns what `reset` and `step` return; if not, the next call
-                overwrites it.
-            statistics: Whether infos hold return, length and seconds of the episodes that ended, as
-                Gymnasium's RecordEpisodeStatistics gives them; that wrapper needs it to be off.
-            render_mode: What `render` gives.
-            settings: See `sim.BatchConfig`.
-        """
+        """Make the games, as `cagepool.make_vec` says; they must be reset before the first step."""
         check_render_mode(render_mode)
         config = vector_config(autoreset, settings)
         batch = Batch(num_envs, config)
@@ -76,10 +65,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.metadata = {**METADATA, "autoreset_mode": AutoresetMode[config.autoreset.upper()]}
-        self.single_observation_space = spaces.observation_space(config.observation_dtype)
-        self.single_action_space = spaces.action_space()
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._set_spaces(config.observation_dtype)
 
     def reset(
         self, *, seed: seeding.Seed = None, options: Mapping[str, Any] | None = None
@@ -120,11 +106,12 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
                 red = None if red_actions is None else integers("red_actions", red_actions)
                 ended = self._play(batch, blue, red)
             infos = self._infos(batch) if ended else {}
-            if self._pages is None:
-                flags = self._terminations, batch.truncations
-                return batch.observations, batch.rewards, *flags, infos
-            flags = self._terminations.copy(), batch.truncations.copy()
-            return batch.observations, batch.rewards.copy(), *flags, infos
+            rewards, truncations = batch.rewards, batch.truncations
+            terminations = self._terminations
+            if self._pages is not None:
+                rewards, truncations = rewards.copy(), truncations.copy()
+                terminations = terminations.copy()
+            return batch.observations, rewards, terminations, truncations, infos
         finally:
             self._running.release()
 
@@ -192,9 +179,15 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         """Put copies of games in the place of others; `reseed` them if their luck should differ."""
         self.restore(targets, self.save(sources))
 
-    def reseed(self, ids: ArrayLike, seeds: Sequence[int]) -> None:
+    def reseed(self, ids: ArrayLike, seeds: Iterable[int]) -> None:
         """Let games draw from new random streams from here on."""
         self.batch.reseed(integers("ids", ids), seeding.as_array(seeds))
+
+    def _set_spaces(self, dtype: str) -> None:
+        self.single_observation_space = spaces.observation_space(dtype)
+        self.single_action_space = spaces.action_space()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def _enter(self) -> Batch:
         """The batch, for one caller at a time, who must release `_running`."""

@@ -1,6 +1,6 @@
 """Seeds as Gymnasium's vector environments take them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import index
 from typing import TypeAlias
 
@@ -42,7 +42,7 @@ def fresh(source: np.random.Generator) -> int:
     return int(source.integers(SEED_LIMIT, dtype=np.uint64))
 
 
-def as_array(seeds: Sequence[int]) -> NDArray[np.uint64]:
+def as_array(seeds: Iterable[int]) -> NDArray[np.uint64]:
     """Seeds in the core's type.
 
     Raises:

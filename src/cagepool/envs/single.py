@@ -35,12 +35,7 @@ class Cage2Env(BatchHolder, Env[Observations, SupportsIndex]):
     def __init__(
         self, *, render_mode: RenderMode | None = None, **settings: Unpack[GameSettings]
     ) -> None:
-        """Make the game; it must be reset before the first step.
-
-        Args:
-            render_mode: What `render` gives.
-            settings: See `sim.BatchConfig`.
-        """
+        """Make the game, as `sim.BatchConfig` says; it must be reset before the first step."""
         check_render_mode(render_mode)
         config = single_config(settings)
         self._held = Batch(1, config)
