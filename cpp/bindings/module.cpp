@@ -40,8 +40,9 @@ std::span<const Value> span_of(const std::optional<Row<const Value>>& array) {
 template <class Struct>
 std::span<Struct> structs_of(const Bytes& array, const char* name) {
   if (array.shape(1) != sizeof(Struct)) {
-    throw std::invalid_argument(std::string(name) + " must have rows of " + std::to_string(sizeof(Struct)) +
-                                " bytes, got " + std::to_string(array.shape(1)));
+    throw std::invalid_argument(std::string(name) + " must have rows of " +
+                                std::to_string(sizeof(Struct)) + " bytes, got " +
+                                std::to_string(array.shape(1)));
   }
   return {reinterpret_cast<Struct*>(array.data()), array.shape(0)};
 }
@@ -66,11 +67,14 @@ std::vector<Field> true_state_fields() {
 }
 
 std::vector<Field> moves_fields() {
-  return {
-      {"blue_action", "u1", offsetof(Moves, blue_action), 1}, {"blue_success", "i1", offsetof(Moves, blue_success), 1},
-      {"red_kind", "i1", offsetof(Moves, red_kind), 1},       {"red_target", "i1", offsetof(Moves, red_target), 1},
-      {"red_success", "i1", offsetof(Moves, red_success), 1}, {"exploit", "i1", offsetof(Moves, exploit), 1},
-      {"detected", "i1", offsetof(Moves, detected), 1},       {"green_host", "i1", offsetof(Moves, green_host), 1}};
+  return {{"blue_action", "u1", offsetof(Moves, blue_action), 1},
+          {"blue_success", "i1", offsetof(Moves, blue_success), 1},
+          {"red_kind", "i1", offsetof(Moves, red_kind), 1},
+          {"red_target", "i1", offsetof(Moves, red_target), 1},
+          {"red_success", "i1", offsetof(Moves, red_success), 1},
+          {"exploit", "i1", offsetof(Moves, exploit), 1},
+          {"detected", "i1", offsetof(Moves, detected), 1},
+          {"green_host", "i1", offsetof(Moves, green_host), 1}};
 }
 
 std::vector<Field> trace_fields() {
@@ -130,8 +134,10 @@ Outputs outputs_of(const Buffers& buffers) {
   out.truncations = span_of(buffers.truncations);
   out.moves = structs_of<Moves>(buffers.moves, "moves");
   out.true_state = structs_of<TrueState>(buffers.true_state, "true_state");
-  if (buffers.float_final_observations) out.float_final_observations = span_of(*buffers.float_final_observations);
-  if (buffers.byte_final_observations) out.byte_final_observations = span_of(*buffers.byte_final_observations);
+  if (buffers.float_final_observations)
+    out.float_final_observations = span_of(*buffers.float_final_observations);
+  if (buffers.byte_final_observations)
+    out.byte_final_observations = span_of(*buffers.byte_final_observations);
   out.episode_returns = span_of(buffers.episode_returns);
   out.episode_lengths = span_of(buffers.episode_lengths);
   if (buffers.orders) out.orders = structs_of<Order>(*buffers.orders, "orders");
@@ -152,8 +158,8 @@ struct Settings {
 
 std::vector<Setting> settings_of(const Settings& arrays) {
   const std::size_t games = arrays.seeds.size();
-  if (arrays.horizons.size() != games || arrays.reds.size() != games || arrays.editions.size() != games ||
-      arrays.greens.size() != games) {
+  if (arrays.horizons.size() != games || arrays.reds.size() != games ||
+      arrays.editions.size() != games || arrays.greens.size() != games) {
     throw std::invalid_argument("the arrays of settings must have one length");
   }
   std::vector<Setting> settings(games);
@@ -171,12 +177,15 @@ std::vector<Setting> settings_of(const Settings& arrays) {
 
 class BoundBatch {
  public:
-  BoundBatch(const Settings& settings, Buffers buffers, Autoreset autoreset, const ComplianceRule& rule, int threads)
-      : buffers_(std::move(buffers)), batch_(settings_of(settings), outputs_of(buffers_), autoreset, rule, threads) {}
+  BoundBatch(const Settings& settings, Buffers buffers, Autoreset autoreset,
+             const ComplianceRule& rule, int threads)
+      : buffers_(std::move(buffers)),
+        batch_(settings_of(settings), outputs_of(buffers_), autoreset, rule, threads) {}
 
   Batch& batch() { return batch_; }
 
-  std::size_t step(const Ids& actions, const std::optional<Ids>& red_actions, const std::optional<Ids>& ids) {
+  std::size_t step(const Ids& actions, const std::optional<Ids>& red_actions,
+                   const std::optional<Ids>& ids) {
     const auto chosen = ids ? std::optional(span_of(*ids)) : std::nullopt;
     const std::span<const std::int64_t> red = span_of(red_actions);
     const nb::gil_scoped_release release;
@@ -216,7 +225,9 @@ nb::bytes sessions(BoundBatch& self, std::int64_t id) {
   return nb::bytes(log.data(), log.size());
 }
 
-void describe_games(BoundBatch& self, const Bytes& rows) { self.batch().describe(structs_of<TraceRow>(rows, "rows")); }
+void describe_games(BoundBatch& self, const Bytes& rows) {
+  self.batch().describe(structs_of<TraceRow>(rows, "rows"));
+}
 
 /// The inputs of a trace, as they came.
 struct Trace {
@@ -262,11 +273,11 @@ NB_MODULE(_core, m) {
   m.attr("MOVES_BYTES") = sizeof(Moves);
   m.attr("TRACE_ROW_BYTES") = sizeof(TraceRow);
   m.attr("MAX_STEPS") = std::numeric_limits<std::uint16_t>::max();
-  m.attr("SESSION_HOST") = kSessionHost;
-  m.attr("SESSION_ALIVE") = kSessionAlive;
-  m.attr("SESSION_PRIVILEGED") = kSessionPrivileged;
-  m.attr("SESSION_SEEN") = kSessionSeen;
-  m.attr("SESSION_SSH") = kSessionSsh;
+  m.attr("SESSION_HOST") = int{kSessionHost};
+  m.attr("SESSION_ALIVE") = int{kSessionAlive};
+  m.attr("SESSION_PRIVILEGED") = int{kSessionPrivileged};
+  m.attr("SESSION_SEEN") = int{kSessionSeen};
+  m.attr("SESSION_SSH") = int{kSessionSsh};
 
   nb::enum_<Edition>(m, "Edition", nb::is_arithmetic())
       .value("V21", Edition::k21)
@@ -294,19 +305,27 @@ NB_MODULE(_core, m) {
       .value("NEXT_STEP", Autoreset::kNextStep)
       .value("SAME_STEP", Autoreset::kSameStep)
       .value("DISABLED", Autoreset::kDisabled);
-  nb::enum_<Knowledge>(m, "Knowledge").value("TRUE", Knowledge::kTrue).value("OBSERVED", Knowledge::kObserved);
-  nb::enum_<Definition>(m, "Definition").value("HOST", Definition::kHost).value("SEED", Definition::kSeed);
+  nb::enum_<Knowledge>(m, "Knowledge")
+      .value("TRUE", Knowledge::kTrue)
+      .value("OBSERVED", Knowledge::kObserved);
+  nb::enum_<Definition>(m, "Definition")
+      .value("HOST", Definition::kHost)
+      .value("SEED", Definition::kSeed);
 
-  m.def("true_state_fields", &true_state_fields, "Members of a true state: name, NumPy type, offset, count.");
-  m.def("moves_fields", &moves_fields, "Members of a step's moves: name, NumPy type, offset, count.");
-  m.def("trace_fields", &trace_fields, "Members of a replayed step: name, NumPy type, offset, count.");
+  m.def("true_state_fields", &true_state_fields,
+        "Members of a true state: name, NumPy type, offset, count.");
+  m.def("moves_fields", &moves_fields,
+        "Members of a step's moves: name, NumPy type, offset, count.");
+  m.def("trace_fields", &trace_fields,
+        "Members of a replayed step: name, NumPy type, offset, count.");
   m.def(
       "blue_action",
       [](std::size_t index) {
         const BlueAction& action = kBlueActions.at(index);
-        return std::tuple(action.kind, action.host, action.decoy, action.places != 0);
+        return std::tuple(action.kind, int{action.host}, int{action.decoy}, action.places != 0);
       },
-      "index"_a, "Kind, host, decoy and whether the host can ever take that decoy, of one of blue's actions.");
+      "index"_a,
+      "Kind, host, decoy and whether the host can ever take that decoy, of one of blue's actions.");
   m.def(
       "red_action",
       [](std::size_t index) {
@@ -317,26 +336,33 @@ NB_MODULE(_core, m) {
   m.def(
       "replay",
       [](Row<const std::int8_t> red, Row<const std::int8_t> green, Row<const std::int8_t> edition,
-         Rows<const std::uint8_t> blue_action, Rows<const std::int8_t> green_host, Rows<const std::int8_t> red_target,
-         Rows<const std::int8_t> exploit, Rows<const std::int8_t> detected, Rows<const std::int8_t> esc_pick,
-         Bytes rows) {
-        replay_trace({red, green, edition, blue_action, green_host, red_target, exploit, detected, esc_pick}, rows);
+         Rows<const std::uint8_t> blue_action, Rows<const std::int8_t> green_host,
+         Rows<const std::int8_t> red_target, Rows<const std::int8_t> exploit,
+         Rows<const std::int8_t> detected, Rows<const std::int8_t> esc_pick, Bytes rows) {
+        replay_trace(
+            {red, green, edition, blue_action, green_host, red_target, exploit, detected, esc_pick},
+            rows);
       },
-      nb::kw_only(), "red"_a.noconvert(), "green"_a.noconvert(), "edition"_a.noconvert(), "blue_action"_a.noconvert(),
-      "green_host"_a.noconvert(), "red_target"_a.noconvert(), "exploit"_a.noconvert(), "detected"_a.noconvert(),
-      "esc_pick"_a.noconvert(), "rows"_a.noconvert(), "Play recorded games again, writing a row for each step.");
+      nb::kw_only(), "red"_a.noconvert(), "green"_a.noconvert(), "edition"_a.noconvert(),
+      "blue_action"_a.noconvert(), "green_host"_a.noconvert(), "red_target"_a.noconvert(),
+      "exploit"_a.noconvert(), "detected"_a.noconvert(), "esc_pick"_a.noconvert(),
+      "rows"_a.noconvert(), "Play recorded games again, writing a row for each step.");
 
-  nb::class_<BoundBatch>(m, "Batch", "Many games stepped together into arrays that the caller owns.")
+  nb::class_<BoundBatch>(m, "Batch",
+                         "Many games stepped together into arrays that the caller owns.")
       .def(
           "__init__",
           [](BoundBatch* self, Row<const std::uint64_t> seeds, Row<const std::uint16_t> horizons,
              Row<const std::uint8_t> reds, Row<const std::uint8_t> editions, Row<const bool> greens,
-             std::optional<Rows<float>> float_observations, std::optional<Bytes> byte_observations, Row<double> rewards,
-             Row<bool> truncations, Bytes moves, Bytes true_state, std::optional<Rows<float>> float_final_observations,
+             std::optional<Rows<float>> float_observations, std::optional<Bytes> byte_observations,
+             Row<double> rewards, Row<bool> truncations, Bytes moves, Bytes true_state,
+             std::optional<Rows<float>> float_final_observations,
              std::optional<Bytes> byte_final_observations, Row<double> episode_returns,
-             Row<std::int32_t> episode_lengths, std::optional<Bytes> orders, std::optional<Rows<std::int32_t>> counters,
-             std::optional<Rows<std::int32_t>> episode_counters, std::optional<Row<double>> alignment,
-             Autoreset autoreset, Knowledge knowledge, Definition definition, double lambda, int threads) {
+             Row<std::int32_t> episode_lengths, std::optional<Bytes> orders,
+             std::optional<Rows<std::int32_t>> counters,
+             std::optional<Rows<std::int32_t>> episode_counters,
+             std::optional<Row<double>> alignment, Autoreset autoreset, Knowledge knowledge,
+             Definition definition, double lambda, int threads) {
             Buffers buffers{float_observations,
                             byte_observations,
                             rewards,
@@ -351,26 +377,29 @@ NB_MODULE(_core, m) {
                             counters,
                             episode_counters,
                             alignment};
-            new (self) BoundBatch({seeds, horizons, reds, editions, greens}, std::move(buffers), autoreset,
-                                  {knowledge, definition, lambda}, threads);
+            new (self) BoundBatch({seeds, horizons, reds, editions, greens}, std::move(buffers),
+                                  autoreset, {knowledge, definition, lambda}, threads);
           },
           nb::kw_only(), "seeds"_a.noconvert(), "horizons"_a.noconvert(), "reds"_a.noconvert(),
-          "editions"_a.noconvert(), "greens"_a.noconvert(), "float_observations"_a.noconvert().none(),
-          "byte_observations"_a.noconvert().none(), "rewards"_a.noconvert(), "truncations"_a.noconvert(),
-          "moves"_a.noconvert(), "true_state"_a.noconvert(), "float_final_observations"_a.noconvert().none(),
+          "editions"_a.noconvert(), "greens"_a.noconvert(),
+          "float_observations"_a.noconvert().none(), "byte_observations"_a.noconvert().none(),
+          "rewards"_a.noconvert(), "truncations"_a.noconvert(), "moves"_a.noconvert(),
+          "true_state"_a.noconvert(), "float_final_observations"_a.noconvert().none(),
           "byte_final_observations"_a.noconvert().none(), "episode_returns"_a.noconvert(),
-          "episode_lengths"_a.noconvert(), "orders"_a.noconvert().none(), "counters"_a.noconvert().none(),
-          "episode_counters"_a.noconvert().none(), "alignment"_a.noconvert().none(), "autoreset"_a, "knowledge"_a,
-          "definition"_a, "alignment_lambda"_a, "threads"_a)
+          "episode_lengths"_a.noconvert(), "orders"_a.noconvert().none(),
+          "counters"_a.noconvert().none(), "episode_counters"_a.noconvert().none(),
+          "alignment"_a.noconvert().none(), "autoreset"_a, "knowledge"_a, "definition"_a,
+          "alignment_lambda"_a, "threads"_a)
       .def_prop_ro("games", [](BoundBatch& self) { return self.batch().games(); })
       .def_prop_ro("threads", [](BoundBatch& self) { return self.batch().threads(); })
-      .def("step", &BoundBatch::step, "actions"_a.noconvert(), "red_actions"_a.noconvert().none() = nb::none(),
-           "ids"_a.noconvert().none() = nb::none(),
+      .def("step", &BoundBatch::step, "actions"_a.noconvert(),
+           "red_actions"_a.noconvert().none() = nb::none(), "ids"_a.noconvert().none() = nb::none(),
            "Play one action in every game, or in those named; returns how many episodes ended.\n\n"
            "Raises:\n    IndexError: an action or a game is out of range; nothing was played.")
       .def(
           "reset",
-          [](BoundBatch& self, const Ids& ids, const std::optional<Row<const std::uint64_t>>& seeds) {
+          [](BoundBatch& self, const Ids& ids,
+             const std::optional<Row<const std::uint64_t>>& seeds) {
             self.batch().reset(span_of(ids), span_of(seeds));
           },
           "ids"_a.noconvert(), "seeds"_a.noconvert().none() = nb::none(),
@@ -380,19 +409,24 @@ NB_MODULE(_core, m) {
           [](BoundBatch& self, const Ids& ids, const Row<const std::uint64_t>& seeds) {
             self.batch().reseed(span_of(ids), span_of(seeds));
           },
-          "ids"_a.noconvert(), "seeds"_a.noconvert(), "Let the rest of the episode draw from other streams.")
-      .def("redirect", &BoundBatch::redirect, "observations"_a.noconvert(), "Write observations here from now on.")
+          "ids"_a.noconvert(), "seeds"_a.noconvert(),
+          "Let the rest of the episode draw from other streams.")
+      .def("redirect", &BoundBatch::redirect, "observations"_a.noconvert(),
+           "Write observations here from now on.")
       .def("redirect", &BoundBatch::redirect_bytes, "observations"_a.noconvert())
       .def("save", &save_one, "id"_a, "One game as bytes.")
-      .def("restore", &restore_games, "ids"_a.noconvert(), "blobs"_a, "Put saved games in the place of others.")
-      .def("sessions", &sessions, "id"_a, "A byte for each red session of the episode, in order of creation.")
+      .def("restore", &restore_games, "ids"_a.noconvert(), "blobs"_a,
+           "Put saved games in the place of others.")
+      .def("sessions", &sessions, "id"_a,
+           "A byte for each red session of the episode, in order of creation.")
       .def(
-          "stream_key", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).key; }, "id"_a,
-          "Key of the random stream of the game's episode.")
+          "stream_key", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).key; },
+          "id"_a, "Key of the random stream of the game's episode.")
       .def(
-          "steps", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).step; }, "id"_a,
-          "Steps played in the game's episode.")
-      .def("describe", &describe_games, "rows"_a.noconvert(), "Write the state of every game as a trace has it.");
+          "steps", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).step; },
+          "id"_a, "Steps played in the game's episode.")
+      .def("describe", &describe_games, "rows"_a.noconvert(),
+           "Write the state of every game as a trace has it.");
 }
 
 }  // namespace cagepool

@@ -14,9 +14,10 @@ namespace cagepool {
 
 class Batch {
  public:
-  Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset autoreset, ComplianceRule rule, int threads);
+  Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset autoreset,
+        ComplianceRule rule, int threads);
 
-  std::size_t games() const { return games_.size(); }
+  std::size_t games() const { return settings_.size(); }
   int threads() const { return pool_ ? pool_->threads() : 1; }
 
   /// Start new episodes; with `seeds`, the first ones of new streams.
@@ -53,6 +54,7 @@ class Batch {
   std::vector<Game> games_;
   std::size_t log_size_;
   std::vector<Session> logs_;
+  std::vector<std::int64_t> all_ids_;
   std::vector<std::uint8_t> named_;  // scratch of check_distinct
   Outputs out_;
   Autoreset autoreset_;

@@ -1,6 +1,7 @@
 #pragma once
-// The state of one game (docs/rules.md, section 3), in three parts: what the rules need at every step (`Game`), what
-// people look at (`TrueState`) and red's sessions one by one (`SessionLog`). The last two change only when a host does.
+// The state of one game (docs/rules.md, section 3), in three parts: what the rules need at every
+// step (`Game`), what people look at (`TrueState`) and red's sessions one by one (`SessionLog`).
+// The last two change only when a host does.
 
 #include <algorithm>
 #include <span>
@@ -12,11 +13,13 @@ namespace cagepool {
 
 enum class Phase : std::uint8_t { kUnstarted, kRunning, kOver };
 
-inline constexpr std::uint8_t kNoHost = 255;
+inline constexpr Byte kNoHost = 255;
 
 struct Game {
-  std::uint64_t key;     // of this episode's random stream
-  std::uint64_t memory;  // blue's table: 13 nibbles, each with the two `compromised` bits of rules 7.4 on top
+  std::uint64_t key;  // of this episode's random stream
+  std::uint64_t
+      memory;  // blue's table: 13 nibbles, each with the two `compromised` bits of rules 7.4 on top
+  std::uint64_t observation;  // what blue was last shown: bit k is value k of the 52
   std::int32_t return_tenths;
   std::uint16_t step;
   std::uint16_t horizon;
@@ -37,9 +40,9 @@ struct Game {
   Mask escalated;
   Mask mapped;
 
-  std::uint8_t known_nets;
+  Byte known_nets;
 
-  bool ot_running;
+  Byte outage_tenths;  // what the stopped OTService costs each step: 0 while it runs
   bool ot_pid_known;
   bool ot_service_known;
   bool last_scan_empty;
@@ -49,58 +52,72 @@ struct Game {
   Edition edition;
   bool green;
   Phase phase;
-  std::uint8_t mail_immune;  // bit 0: User3, bit 1: User4 (L2)
+  Byte mail_immune;  // bit 0: User3, bit 1: User4 (L2)
 
   // B_lineAgent
-  std::uint8_t position;
-  std::uint8_t user_pick;  // 0..3 for User1..User4; kNoHost before it is drawn
-  bool reached_12;         // position 12 has been issued
+  Byte position;
+  Byte user_pick;   // 0..3 for User1..User4; kNoHost before it is drawn
+  bool reached_12;  // position 12 has been issued
 
   // RedMeanderAgent
-  std::uint8_t swept;  // subnets
-  std::uint8_t last_exploit;
-  std::uint8_t last_host;
+  Byte swept;  // subnets
+  Byte last_exploit;
+  Byte last_host;
 
   std::array<Ports, kHosts> red_ports;
-  std::array<Ports, kHosts> decoys;  // see kBitOfDecoy
-  std::array<std::uint8_t, 7> unused;
+  std::array<Byte, 4> unused;
 };
 static_assert(std::is_trivially_copyable_v<Game>);
 static_assert(sizeof(Game) <= 100, "a game is small");
 
 /// What red really holds and what blue believes, a value a host.
 struct TrueState {
-  std::array<std::uint16_t, kHosts> decoys;  // bit i: decoy i; +256 for each Vsftpd beyond the first
-  std::array<std::uint8_t, kHosts> access;   // 0 none, 1 user, 2 privileged
-  std::array<std::uint8_t, kHosts> privileged;
-  std::array<std::uint8_t, kHosts> user_seen;
-  std::array<std::uint8_t, kHosts> user_unseen;
-  std::array<std::uint8_t, kHosts> malware;
-  std::array<std::uint8_t, kHosts> compromised;  // blue's table: 0 no, 1 unknown, 2 user, 3 privileged
-  std::uint8_t ot_running;
-  std::uint8_t ot_pid_known;
-  std::uint8_t ot_service_known;
-  std::uint8_t mail_immune;  // bit 0: User3, bit 1: User4
+  std::array<std::uint16_t, kHosts>
+      decoys;                       // bit i: decoy i; +256 for each Vsftpd beyond the first
+  std::array<Byte, kHosts> access;  // 0 none, 1 user, 2 privileged
+  std::array<Byte, kHosts> privileged;
+  std::array<Byte, kHosts> user_seen;
+  std::array<Byte, kHosts> user_unseen;
+  std::array<Byte, kHosts> malware;
+  std::array<Byte, kHosts> compromised;  // blue's table: 0 no, 1 unknown, 2 user, 3 privileged
+  Byte ot_running;
+  Byte ot_pid_known;
+  Byte ot_service_known;
+  Byte mail_immune;  // bit 0: User3, bit 1: User4
   Red red;
   Edition edition;
 };
 static_assert(std::is_trivially_copyable_v<TrueState>);
 
-/// One byte for each session of the episode, in order of creation; entry i has id i + 1 (id 0 is red's foothold).
-using Session = std::uint8_t;
+/// One byte for each session of the episode, in order of creation; entry i has id i + 1 (id 0 is
+/// red's foothold).
+using Session = Byte;
 inline constexpr Session kSessionHost = 0x0F;
 inline constexpr Session kSessionAlive = 0x10;
 inline constexpr Session kSessionPrivileged = 0x20;
 inline constexpr Session kSessionSeen = 0x40;
 inline constexpr Session kSessionSsh = 0x80;
-/// At most one session is opened in a step, so a log as long as the horizon never overflows.
+/// The sessions so far. At most one is opened in a step, so room for as many as the horizon is
+/// enough.
 using SessionLog = std::span<Session>;
 
-/// A game with its parts; what the rules work on.
-struct Table {
-  Game& game;
-  TrueState& truth;
-  SessionLog log;
+/// Where the parts of many games are. The hot path of a step touches only `Game`, so the others are
+/// found when needed.
+struct Store {
+  Game* games;
+  TrueState* truths;
+  Session* logs;
+  std::size_t log_size;  // for each game
+};
+
+/// One game of a store: what the rules work on.
+struct Slot {
+  const Store& store;
+  std::size_t id;
+
+  Game& game() const { return store.games[id]; }
+  TrueState& truth() const { return store.truths[id]; }
+  SessionLog log() const { return {store.logs + id * store.log_size, game().sessions - 1u}; }
 };
 
 }  // namespace cagepool

@@ -20,7 +20,7 @@ struct Setting {
   std::uint8_t reds;  // bit i: Red i may be drawn for an episode
   Edition edition;
   bool green;
-  std::array<std::uint8_t, 7> unused;
+  std::array<Byte, 7> unused;
 };
 
 /// Where a batch writes its results. The memory belongs to the caller and must outlive the batch.
@@ -45,21 +45,15 @@ struct Outputs {
 
 /// One call's worth of stepping, as the kernels see it.
 struct Job {
-  Game* games;
+  Store store;
   Setting* settings;
-  Session* logs;
-  std::size_t log_size;  // for each game
   Autoreset autoreset;
   ComplianceRule rule;
-  const std::int64_t* ids;  // null: all games
+  const std::int64_t* ids;
   const std::int64_t* actions;
   const std::int64_t* red_actions;  // null: no game needs them
   Outputs out;
 };
-
-inline Table table_of(const Job& job, std::size_t id) {
-  return {job.games[id], job.out.true_state[id], SessionLog(job.logs + id * job.log_size, job.log_size)};
-}
 
 /// Write an observation, in the type that was asked for.
 inline void show(const Job& job, std::size_t id, std::uint64_t bits) {
@@ -73,20 +67,17 @@ inline void show(const Job& job, std::size_t id, std::uint64_t bits) {
 /// Start the next episode of a game: its stream, its red, the initial state.
 inline void begin_episode(const Job& job, std::size_t id) {
   Setting& setting = job.settings[id];
-  const Table table = table_of(job, id);
-  Game& game = table.game;
-  game.key = episode_key(setting.seed, setting.next_episode++);
+  const std::uint64_t key = episode_key(setting.seed, setting.next_episode++);
   const auto reds = static_cast<std::uint32_t>(std::popcount(setting.reds));
-  const auto random = static_cast<std::uint32_t>(random_word(game.key, 0, 3));
-  game.red = static_cast<Red>(select_bit(setting.reds, below(random, reds)));
-  game.horizon = setting.horizon;
-  game.edition = setting.edition;
-  game.green = setting.green;
-  clear(table);
+  const int red =
+      select_bit(setting.reds, below(static_cast<std::uint32_t>(random_word(key, 0, 3)), reds));
+  clear({job.store, id}, key, setting.horizon, static_cast<Red>(red), setting.edition,
+        setting.green);
   if (!job.out.counters.empty()) job.out.counters[id] = {};
 }
 
-/// Start the next episode and show its first observation: the action of such a step, if any, is ignored.
+/// Start the next episode and show its first observation: the action of such a step, if any, is
+/// ignored.
 inline void restart(const Job& job, std::size_t id) {
   begin_episode(job, id);
   show(job, id, 0);

@@ -28,8 +28,8 @@ inline std::uint8_t* final_observations<std::uint8_t>(const Job& job) {
 }
 
 template <class Value>
-void finish(const Job& job, std::size_t id) {
-  Game& game = job.games[id];
+[[gnu::noinline]] void finish(const Job& job, std::size_t id) {
+  Game& game = job.store.games[id];
   job.out.episode_returns[id] = game.return_tenths / 10.0;
   job.out.episode_lengths[id] = game.step;
   if (!job.out.counters.empty()) job.out.episode_counters[id] = job.out.counters[id];
@@ -42,25 +42,34 @@ void finish(const Job& job, std::size_t id) {
 }
 
 template <class Value, bool kJudged>
-inline std::size_t step_games(const Job& job, std::size_t begin, std::size_t end) {
+inline std::size_t step_games(const Job& shared, std::size_t begin, std::size_t end) {
+  const Job job = shared;  // a copy that no write of the loop can alias
   std::size_t ended = 0;
-  Value* const seen = observations<Value>(job);
   for (std::size_t i = begin; i < end; ++i) {
-    const std::size_t id = job.ids == nullptr ? i : static_cast<std::size_t>(job.ids[i]);
-    Game& game = job.games[id];
+    const auto id = static_cast<std::size_t>(job.ids[i]);
+    const Slot slot{job.store, id};
+    Game& game = slot.game();
     if (game.phase == Phase::kOver) [[unlikely]] {
       restart(job, id);
       continue;
     }
     const auto action = static_cast<int>(job.actions[i]);
     if constexpr (kJudged) {
-      const BlueAction& blue = kBlueActions[static_cast<std::size_t>(action)];
-      job.out.alignment[id] = judge(game, blue, job.out.orders[id], job.rule, job.out.counters[id]);
+      job.out.counters[id].threat_steps += is_threatened(game, job.rule);
+      job.out.alignment[id] = 0.0;
     }
-    const RedAction given =
-        job.red_actions == nullptr ? RedAction{} : kRedActionTable[static_cast<std::size_t>(job.red_actions[i])];
-    const Step step = play(table_of(job, id), action, given, Draws(game.key, game.step));
-    observe(step.observation, seen + id * kObservationSize);
+    const auto judge = [&job, id](const Game& before, Mask target) {
+      if constexpr (kJudged) {
+        job.out.alignment[id] =
+            judge_fix(before, target, job.out.orders[id], job.rule, job.out.counters[id]);
+      }
+    };
+    const RedAction given = job.red_actions == nullptr
+                                ? RedAction{}
+                                : kRedActionTable[static_cast<std::size_t>(job.red_actions[i])];
+    const Step step = play(slot, action, given, Draws(game.key, game.step), judge);
+    game.observation = step.observation;
+    observe(step.observation, observations<Value>(job) + id * kObservationSize);
     job.out.moves[id] = step.moves;
     job.out.rewards[id] = step.reward_tenths / 10.0;
     game.return_tenths += step.reward_tenths;
@@ -76,7 +85,8 @@ inline std::size_t step_games(const Job& job, std::size_t begin, std::size_t end
 
 #if defined(__x86_64__)
 template <class Value, bool kJudged>
-[[gnu::flatten, gnu::target("arch=x86-64-v3")]] std::size_t step_games_v3(const Job& job, std::size_t begin,
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] std::size_t step_games_v3(const Job& job,
+                                                                          std::size_t begin,
                                                                           std::size_t end) {
   return step_games<Value, kJudged>(job, begin, end);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The 52 observation values, expanded eight at a time from the bits of one word (docs/rules.md, 7.4).
+// The 52 observation values, expanded eight at a time from the bits of one word
+// (docs/rules.md, 7.4).
 
 #include <algorithm>
 #include <array>
@@ -22,8 +23,10 @@ inline constexpr std::array<std::array<Value, 8>, 256> kExpansion = make_expansi
 
 template <class Value>
 inline void observe(std::uint64_t bits, Value* values) {
+#pragma GCC unroll 6
   for (int k = 0; k < kObservationSize / 8; ++k) {
-    std::memcpy(values + 8 * k, kExpansion<Value>[(bits >> (8 * k)) & 255u].data(), 8 * sizeof(Value));
+    std::memcpy(values + 8 * k, kExpansion<Value>[(bits >> (8 * k)) & 255u].data(),
+                8 * sizeof(Value));
   }
   std::memcpy(values + 48, kExpansion<Value>[(bits >> 48) & 15u].data(), 4 * sizeof(Value));
 }

@@ -21,7 +21,8 @@ class Pool {
 
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
-  /// Call `work(chunk)` once for every chunk below `chunks`. The first exception is rethrown after all have ended.
+  /// Call `work(chunk)` once for every chunk below `chunks`. The first exception is rethrown after
+  /// all have ended.
   void run(std::size_t chunks, const std::function<void(std::size_t)>& work);
 
  private:

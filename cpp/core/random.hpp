@@ -1,6 +1,7 @@
 #pragma once
-// One counter-based random stream per game and episode, and the seam through which every draw of docs/rules.md,
-// section 12, passes: `Draws` makes them, `FedDraws` (replay.hpp) takes them from a recording.
+// One counter-based random stream per game and episode, and the seam through which every draw of
+// docs/rules.md, section 12, passes: `Draws` makes them, `FedDraws` (replay.hpp) takes them from a
+// recording.
 
 #include <bit>
 #include <cstdint>
@@ -21,7 +22,8 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 
 constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15u;
 
-/// Key of the stream of one episode. Game i of a batch that was seeded with s has seed s + i, as in Gymnasium.
+/// Key of the stream of one episode. Game i of a batch that was seeded with s has seed s + i, as in
+/// Gymnasium.
 constexpr std::uint64_t episode_key(std::uint64_t seed, std::uint32_t episode) {
   return mix(mix(seed + kGolden) + kGolden * (episode + 1u));
 }
@@ -44,7 +46,7 @@ inline int select_bit(std::uint32_t mask, std::uint32_t rank) {
 
 class Draws {
  public:
-  Draws(std::uint64_t key, std::uint32_t step) : key_(key), step_(step), choice_(random_word(key, step, 0)) {}
+  Draws(std::uint64_t key, std::uint32_t step) : key_(key), step_(step) {}
 
   /// G1, G2: the host that green scans, or -1.
   int green() const {
@@ -55,22 +57,25 @@ class Draws {
   /// B1, M1, M2, M3: one of the candidates.
   int target(Mask candidates) const {
     const auto count = static_cast<std::uint32_t>(std::popcount(candidates));
-    return select_bit(candidates, below(static_cast<std::uint32_t>(choice_ >> 32), count));
+    return select_bit(candidates,
+                      below(static_cast<std::uint32_t>(random_word(key_, step_, 0) >> 32), count));
   }
   /// E1, E2: the rank of the exploit chosen among the options; a single one is no choice.
   int exploit(Ports options) const {
-    const auto random = static_cast<std::uint32_t>(choice_);
+    const auto random = static_cast<std::uint32_t>(random_word(key_, step_, 0));
     const bool single = (options & (options - 1)) == 0;
-    if (single || random < kTopShare) return std::bit_width(options) - 1;
-    const auto others = static_cast<std::uint32_t>(std::popcount(options) - 1);
+    if (single || random < kTopShare) return std::bit_width(unsigned{options}) - 1;
+    const auto others = static_cast<std::uint32_t>(std::popcount(unsigned{options}) - 1);
     return select_bit(options, below((random - kTopShare) << 2, others));
   }
   /// E3: whether blue's monitoring notices a reverse shell.
-  bool detected() const { return static_cast<std::uint32_t>(random_word(key_, step_, 1)) < kDetectedShare; }
+  bool detected() const {
+    return static_cast<std::uint32_t>(random_word(key_, step_, 1)) < kDetectedShare;
+  }
   /// P1: which of a host's sessions is escalated.
   int session(int count) const {
-    return static_cast<int>(
-        below(static_cast<std::uint32_t>(random_word(key_, step_, 1) >> 32), static_cast<std::uint32_t>(count)));
+    return static_cast<int>(below(static_cast<std::uint32_t>(random_word(key_, step_, 1) >> 32),
+                                  static_cast<std::uint32_t>(count)));
   }
 
  private:
@@ -78,7 +83,6 @@ class Draws {
   static constexpr std::uint32_t kDetectedShare = 4080218931u;  // 0.95 * 2^32, rounded
   std::uint64_t key_;
   std::uint32_t step_;
-  std::uint64_t choice_;
 };
 
 }  // namespace cagepool

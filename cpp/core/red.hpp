@@ -1,5 +1,6 @@
 #pragma once
-// Red's decisions (docs/rules.md, section 6). Each agent digests the success of its last action, then names the next.
+// Red's decisions (docs/rules.md, section 6). Each agent digests the success of its last action,
+// then names the next.
 
 #include "game.hpp"
 
@@ -7,36 +8,40 @@ namespace cagepool {
 
 struct BLineStep {
   RedKind kind;
-  std::uint8_t on_failure;
+  std::array<std::uint8_t, 2> next;   // position after a failure, after a success
   std::array<std::int8_t, 4> target;  // by the user host that was drawn
 };
 
 inline constexpr std::array<std::int8_t, 4> kUserHost{kUser1, kUser2, kUser3, kUser4};
-inline constexpr std::array<std::int8_t, 4> kEntryHost{kEnterprise1, kEnterprise1, kEnterprise0, kEnterprise0};
-constexpr std::array<std::int8_t, 4> always(std::int8_t target) { return {target, target, target, target}; }
+inline constexpr std::array<std::int8_t, 4> kEntryHost{kEnterprise1, kEnterprise1, kEnterprise0,
+                                                       kEnterprise0};
+constexpr std::array<std::int8_t, 4> always(std::int8_t target) {
+  return {target, target, target, target};
+}
 
 inline constexpr std::array<BLineStep, 15> kBLine{{
-    {RedKind::kSweep, 0, always(kUserNet)},
-    {RedKind::kScan, 1, kUserHost},
-    {RedKind::kExploit, 2, kUserHost},
-    {RedKind::kEscalate, 2, kUserHost},
-    {RedKind::kScan, 2, kEntryHost},
-    {RedKind::kExploit, 2, kEntryHost},
-    {RedKind::kEscalate, 5, kEntryHost},
-    {RedKind::kSweep, 5, always(kEnterpriseNet)},
-    {RedKind::kScan, 5, always(kEnterprise2)},
-    {RedKind::kExploit, 5, always(kEnterprise2)},
-    {RedKind::kEscalate, 9, always(kEnterprise2)},
-    {RedKind::kScan, 9, always(kOpServer0)},
-    {RedKind::kExploit, 9, always(kOpServer0)},
-    {RedKind::kEscalate, 12, always(kOpServer0)},
-    {RedKind::kImpact, 13, always(kOpServer0)},
+    {RedKind::kSweep, {0, 1}, always(kUserNet)},
+    {RedKind::kScan, {1, 2}, kUserHost},
+    {RedKind::kExploit, {2, 3}, kUserHost},
+    {RedKind::kEscalate, {2, 4}, kUserHost},
+    {RedKind::kScan, {2, 5}, kEntryHost},
+    {RedKind::kExploit, {2, 6}, kEntryHost},
+    {RedKind::kEscalate, {5, 7}, kEntryHost},
+    {RedKind::kSweep, {5, 8}, always(kEnterpriseNet)},
+    {RedKind::kScan, {5, 9}, always(kEnterprise2)},
+    {RedKind::kExploit, {5, 10}, always(kEnterprise2)},
+    {RedKind::kEscalate, {9, 11}, always(kEnterprise2)},
+    {RedKind::kScan, {9, 12}, always(kOpServer0)},
+    {RedKind::kExploit, {9, 13}, always(kOpServer0)},
+    {RedKind::kEscalate, {12, 14}, always(kOpServer0)},
+    {RedKind::kImpact, {13, 14}, always(kOpServer0)},
 }};
 
 template <class Source>
 inline RedAction decide_b_line(Game& game, const Source& draws) {
   const bool succeeded = game.last_success == Success::kTrue;
-  unsigned position = succeeded ? std::min(game.position + 1u, 14u) : kBLine[game.position].on_failure;
+  const BLineStep& last = kBLine[game.position];
+  unsigned position = last.next[succeeded];
   if (position == 12 && !game.reached_12) {
     if (game.last_scan_empty) {
       position = 1;
@@ -45,11 +50,12 @@ inline RedAction decide_b_line(Game& game, const Source& draws) {
     }
   }
   if (position == 1 && game.user_pick == kNoHost) {
-    game.user_pick = static_cast<std::uint8_t>(draws.target(kUserTargets) - kUser1);
+    game.user_pick = static_cast<Byte>(draws.target(kUserTargets) - kUser1);
   }
-  game.position = static_cast<std::uint8_t>(position);
+  game.position = static_cast<Byte>(position);
   const BLineStep& next = kBLine[position];
-  return {next.kind, next.target[game.user_pick & 3u]};  // positions before the draw do not depend on it
+  return {next.kind,
+          next.target[game.user_pick & 3u]};  // positions before the draw do not depend on it
 }
 
 inline void digest_meander(Game& game) {
@@ -63,7 +69,8 @@ inline void digest_meander(Game& game) {
     } else {
       game.exploited = static_cast<Mask>(game.exploited & ~bit(game.last_exploit));
       const Mask operational = game.escalated & kOperational;
-      forget(operational != 0 ? operational : static_cast<Mask>(game.escalated & kEnterpriseServers));  // Q21
+      forget(operational != 0 ? operational
+                              : static_cast<Mask>(game.escalated & kEnterpriseServers));  // Q21
     }
     game.last_exploit = kNoHost;
   }
@@ -86,7 +93,7 @@ inline RedAction decide_meander(Game& game, const Source& draws) {
   }
   if (const unsigned nets = game.known_nets & ~game.swept; nets != 0) {
     const int net = std::countr_zero(nets);
-    game.swept = static_cast<std::uint8_t>(game.swept | bit(net));
+    game.swept = static_cast<Byte>(game.swept | bit(net));
     return {RedKind::kSweep, static_cast<std::int8_t>(net)};
   }
   if (const Mask unscanned = game.known_ip & ~game.scanned; unscanned != 0) {
@@ -94,17 +101,18 @@ inline RedAction decide_meander(Game& game, const Source& draws) {
     game.scanned |= bit(host);
     return {RedKind::kScan, static_cast<std::int8_t>(host)};
   }
-  if (const Mask taken = game.known_host & ~game.escalated & (~game.mapped | game.exploited); taken != 0) {
+  if (const Mask taken = game.known_host & ~game.escalated & (~game.mapped | game.exploited);
+      taken != 0) {
     const int host = draws.target(taken);
     game.escalated |= bit(host);
-    game.last_host = static_cast<std::uint8_t>(host);
+    game.last_host = static_cast<Byte>(host);
     return {RedKind::kEscalate, static_cast<std::int8_t>(host)};
   }
   // Never empty: Defender is known by now and always fails (rules 14).
   const Mask open = game.known_ip & ~game.exploited;
   const int host = draws.target(open);
   game.exploited |= bit(host);
-  game.last_exploit = static_cast<std::uint8_t>(host);
+  game.last_exploit = static_cast<Byte>(host);
   return {RedKind::kExploit, static_cast<std::int8_t>(host)};
 }
 
@@ -123,7 +131,8 @@ inline RedAction decide(Game& game, RedAction given, const Source& draws) {
   return {};
 }
 
-/// Whether red knows what the action names; upstream refuses an action on anything unknown (rules 5).
+/// Whether red knows what the action names; upstream refuses an action on anything unknown (rules
+/// 5).
 inline bool is_known(const Game& game, RedAction action) {
   switch (action.kind) {
     case RedKind::kSleep:

@@ -26,10 +26,13 @@ class FedDraws {
     for (int rank = 0; rank < kExploits; ++rank) {
       if (options & (1 << rank)) ids |= bit(kExploitOfRank[static_cast<std::size_t>(rank)]);
     }
-    const int id = require(inputs_.exploit[row_], ids, "exploit", "exploits that red knows a port for");
+    const int id =
+        require(inputs_.exploit[row_], ids, "exploit", "exploits that red knows a port for");
     return kRankOfExploit[static_cast<std::size_t>(id)];
   }
-  bool detected() const { return require(inputs_.detected[row_], 0b11, "detected", "outcomes of detection") != 0; }
+  bool detected() const {
+    return require(inputs_.detected[row_], 0b11, "detected", "outcomes of detection") != 0;
+  }
   int session(int count) const {
     const auto sessions = static_cast<Mask>((1u << std::min(count, 15)) - 1);
     picked_ = require(inputs_.esc_pick[row_], sessions, "esc_pick", "sessions on the host");
@@ -44,9 +47,10 @@ class FedDraws {
     for (int i = 0; i < 16; ++i) {
       if (candidates & bit(i)) list += (list.empty() ? "" : ", ") + std::to_string(i);
     }
-    throw std::invalid_argument(std::string(field) + " of episode " + std::to_string(row_ / inputs_.steps) + ", step " +
-                                std::to_string(row_ % inputs_.steps) + " must be among the " + what + " (" + list +
-                                "), got " + std::to_string(pick));
+    throw std::invalid_argument(std::string(field) + " of episode " +
+                                std::to_string(row_ / inputs_.steps) + ", step " +
+                                std::to_string(row_ % inputs_.steps) + " must be among the " +
+                                what + " (" + list + "), got " + std::to_string(pick));
   }
 
   const TraceInputs& inputs_;
@@ -59,8 +63,9 @@ void check(const TraceInputs& inputs) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (values[i] >= 0 && values[i] < limit) continue;
       const std::string step = steps == 0 ? "" : ", step " + std::to_string(i % steps);
-      throw std::invalid_argument(std::string(name) + " of episode " + std::to_string(steps == 0 ? i : i / steps) +
-                                  step + " must be below " + std::to_string(limit) + ", got " +
+      throw std::invalid_argument(std::string(name) + " of episode " +
+                                  std::to_string(steps == 0 ? i : i / steps) + step +
+                                  " must be below " + std::to_string(limit) + ", got " +
                                   std::to_string(static_cast<int>(values[i])));
     }
   };
@@ -75,7 +80,9 @@ void check(const TraceInputs& inputs) {
 void describe(const Game& game, const TrueState& truth, TraceRow& row) {
   for (int host = 0; host < kHosts; ++host) {
     const auto h = static_cast<std::size_t>(host);
-    const auto count = [](std::uint8_t sessions) { return static_cast<std::int8_t>(std::min<int>(sessions, 127)); };
+    const auto count = [](Byte sessions) {
+      return static_cast<std::int8_t>(std::min<int>(sessions, 127));
+    };
     row.s_priv[h] = count(truth.privileged[h]);
     row.s_user_seen[h] = count(truth.user_seen[h]);
     row.s_user_unseen[h] = count(truth.user_unseen[h]);
@@ -91,26 +98,26 @@ void describe(const Game& game, const TrueState& truth, TraceRow& row) {
   }
   for (int net = 0; net < kSubnets; ++net)
     row.s_known_net[static_cast<std::size_t>(net)] = (game.known_nets >> net) & 1;
-  row.s_ot = {game.ot_running, game.ot_pid_known, game.ot_service_known};
-  row.s_bline_pos = game.red == Red::kBLine ? static_cast<std::int8_t>(game.position) : std::int8_t{-1};
+  row.s_ot = {game.outage_tenths == 0, game.ot_pid_known, game.ot_service_known};
+  row.s_bline_pos =
+      game.red == Red::kBLine ? static_cast<std::int8_t>(game.position) : std::int8_t{-1};
   row.s_meander = {game.scanned, game.exploited, game.escalated, game.mapped};
 }
 
 void replay(const TraceInputs& inputs, std::span<TraceRow> rows) {
   check(inputs);
+  Game game{};
+  TrueState truth{};
   std::vector<Session> log(inputs.steps);
+  const Store store{&game, &truth, log.data(), log.size()};
+  const Slot slot{store, 0};
   for (std::size_t episode = 0; episode < inputs.episodes; ++episode) {
-    Game game{};
-    TrueState truth{};
-    const Table table{game, truth, log};
-    game.red = static_cast<Red>(inputs.red[episode]);
-    game.green = inputs.green[episode] != 0;
-    game.edition = static_cast<Edition>(inputs.edition[episode]);
-    clear(table);
+    clear(slot, 0, 0, static_cast<Red>(inputs.red[episode]),
+          static_cast<Edition>(inputs.edition[episode]), inputs.green[episode] != 0);
     for (std::size_t step = 0; step < inputs.steps; ++step) {
       const std::size_t index = episode * inputs.steps + step;
       const FedDraws draws(inputs, index);
-      const Step played = play(table, inputs.blue_action[index], RedAction{}, draws);
+      const Step played = play(slot, inputs.blue_action[index], RedAction{}, draws, NoJudge{});
       TraceRow& row = rows[index];
       observe(played.observation, row.obs.data());
       row.reward_tenths = static_cast<std::int16_t>(played.reward_tenths);

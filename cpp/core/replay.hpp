@@ -50,7 +50,8 @@ struct TraceRow {
   std::int8_t unused;
 };
 
-/// Throws std::invalid_argument, naming episode and step, for a pick that is not among the candidates.
+/// Throws std::invalid_argument, naming episode and step, for a pick that is not among the
+/// candidates.
 void replay(const TraceInputs& inputs, std::span<TraceRow> rows);
 
 /// Fill in what the state of one game shows, at the end of a step.

@@ -13,13 +13,17 @@ inline constexpr int kExploits = 8;
 inline constexpr int kDecoys = 8;
 inline constexpr int kObservationSize = 4 * kHosts;
 
+/// A small number in memory. Unlike std::uint8_t it may not alias other types, so that writing one
+/// does not make the compiler read everything else again.
+using Byte = char8_t;
 /// A set of hosts (or of subnets): bit i stands for index i.
 using Mask = std::uint16_t;
-/// A set of exploit ports. Bits stand in order of exploit weight (rules 1.4), so the exploit that red prefers is the
-/// highest bit, and an empty set means "never scanned": every host listens on at least one of the eight ports.
-using Ports = std::uint8_t;
+/// A set of exploit ports. Bits stand in order of exploit weight (rules 1.4), so the exploit that
+/// red prefers is the highest bit, and an empty set means "never scanned": every host listens on at
+/// least one of the eight ports.
+using Ports = Byte;
 
-enum Host : std::uint8_t {
+enum Host : int {
   kDefender,
   kEnterprise0,
   kEnterprise1,
@@ -35,7 +39,7 @@ enum Host : std::uint8_t {
   kUser4,
 };
 
-enum Subnet : std::uint8_t { kEnterpriseNet, kOperationalNet, kUserNet };
+enum Subnet : int { kEnterpriseNet, kOperationalNet, kUserNet };
 
 enum class Edition : std::uint8_t { k21, kLeaderboard };
 
@@ -49,28 +53,39 @@ enum class Success : std::int8_t { kUnknown = -1, kFalse = 0, kTrue = 1 };
 constexpr Mask bit(int index) { return static_cast<Mask>(1u << index); }
 
 // Exploit ports, lowest weight first.
-inline constexpr Ports kSsh = 1 << 0;       // 22, SSHBruteForce
-inline constexpr Ports kRdp = 1 << 1;       // 3389, BlueKeep
-inline constexpr Ports kSmb = 1 << 2;       // 139, EternalBlue
-inline constexpr Ports kHttp = 1 << 3;      // 80, HTTPRFI
-inline constexpr Ports kHttps = 1 << 4;     // 443, HTTPSRFI
-inline constexpr Ports kDatabase = 1 << 5;  // 3390, SQLInjection; only User4 has it, always beside 80 and 443
-inline constexpr Ports kMail = 1 << 6;      // 25, HarakaRCE
-inline constexpr Ports kFtp = 1 << 7;       // 21, FTPDirectoryTraversal
+inline constexpr Ports kSsh = 1 << 0;    // 22, SSHBruteForce
+inline constexpr Ports kRdp = 1 << 1;    // 3389, BlueKeep
+inline constexpr Ports kSmb = 1 << 2;    // 139, EternalBlue
+inline constexpr Ports kHttp = 1 << 3;   // 80, HTTPRFI
+inline constexpr Ports kHttps = 1 << 4;  // 443, HTTPSRFI
+inline constexpr Ports kDatabase =
+    1 << 5;  // 3390, SQLInjection; only User4 has it, always beside 80 and 443
+inline constexpr Ports kMail = 1 << 6;  // 25, HarakaRCE
+inline constexpr Ports kFtp = 1 << 7;   // 21, FTPDirectoryTraversal
 
 /// Exploit id of rules 1.4 for each bit of `Ports`, and back.
-inline constexpr std::array<std::uint8_t, kExploits> kExploitOfRank{4, 1, 0, 2, 3, 5, 6, 7};
+inline constexpr std::array<std::int8_t, kExploits> kExploitOfRank{4, 1, 0, 2, 3, 5, 6, 7};
 inline constexpr std::array<std::uint8_t, kExploits> kRankOfExploit{2, 1, 3, 4, 0, 5, 6, 7};
 
-/// No decoy opens the database's port, so in a host's set of decoys that bit stands for Vsftpd, which opens 80 (Q1).
-inline constexpr Ports kVsftpd = kDatabase;
-inline constexpr std::array<Ports, kDecoys> kBitOfDecoy{kHttp, kFtp, kMail, kSmb, kSsh, kRdp, kHttps, kVsftpd};
-/// The port that must be free before a decoy can be placed (rules 1.5).
-inline constexpr std::array<Ports, kDecoys> kPortOfDecoy{kHttp, kFtp, kMail, kSmb, kSsh, kRdp, kHttps, kFtp};
+/// The port that each decoy opens, and the one that must be free before it can be placed
+/// (rules 1.5). They differ for Vsftpd only (Q1).
+inline constexpr std::array<Ports, kDecoys> kOpenedByDecoy{kHttp, kFtp, kMail,  kSmb,
+                                                           kSsh,  kRdp, kHttps, kHttp};
+inline constexpr std::array<Ports, kDecoys> kNeededByDecoy{kHttp, kFtp, kMail,  kSmb,
+                                                           kSsh,  kRdp, kHttps, kFtp};
+inline constexpr Byte kVsftpd = 1 << 7;
 
-/// The ports that a host's decoys open.
-constexpr Ports opened_by(Ports decoys) { return static_cast<Ports>((decoys & ~kVsftpd) | ((decoys & kVsftpd) >> 2)); }
-static_assert(opened_by(kVsftpd) == kHttp);
+constexpr std::array<Ports, 256> make_opened() {
+  std::array<Ports, 256> table{};
+  for (unsigned decoys = 0; decoys < 256; ++decoys) {
+    for (unsigned id = 0; id < kDecoys; ++id) {
+      if ((decoys >> id) & 1u) table[decoys] |= kOpenedByDecoy[id];
+    }
+  }
+  return table;
+}
+/// The ports that a set of decoys opens.
+inline constexpr std::array<Ports, 256> kOpened = make_opened();
 
 struct HostFacts {
   Ports listening;      // genuine listening exploit ports
@@ -80,38 +95,41 @@ struct HostFacts {
   Ports always_traps;   // services that look genuine and never yield an account
   bool windows;
   Subnet subnet;
-  Mask link;                // hosts whose address an escalation here reveals, this one included
-  std::int8_t cost_tenths;  // what a privileged red session here costs each step
+  Mask link;  // hosts whose address an escalation here reveals, this one included
 };
 
 inline constexpr Ports kWebServer = kSsh | kRdp | kSmb | kHttp | kHttps;
 inline constexpr std::array<HostFacts, kHosts> kHostFacts{{
-    {kSsh, 2, 0, 0, kSsh, false, kEnterpriseNet, bit(kDefender), 1},
-    {kSsh, 0, kSsh, 0, 0, false, kEnterpriseNet, bit(kEnterprise0), 10},
-    {kWebServer, 2, kHttp | kHttps | kSsh, kRdp, 0, true, kEnterpriseNet, bit(kEnterprise1), 10},
-    {kWebServer, 2, kHttp | kHttps | kSsh, kRdp, 0, true, kEnterpriseNet, bit(kEnterprise2) | bit(kOpServer0), 10},
-    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpHost0), 1},
-    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpHost1), 1},
-    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpHost2), 1},
-    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpServer0), 10},
-    {kSsh | kFtp, 0, kSsh, kFtp, 0, true, kUserNet, bit(kUser0), 0},
-    {kSsh | kFtp, 0, kSsh, kFtp, 0, true, kUserNet, bit(kUser1) | bit(kEnterprise1), 1},
-    {kSmb | kRdp, 2, kRdp, kSmb, 0, true, kUserNet, bit(kUser2) | bit(kEnterprise1), 1},
-    {kHttp | kRdp | kHttps | kMail, 0, kHttp | kHttps, kMail, 0, false, kUserNet, bit(kUser3) | bit(kEnterprise0), 1},
-    {kSsh | kHttp | kDatabase | kHttps | kMail, 0, kSsh | kHttp | kHttps, kDatabase | kMail, 0, false, kUserNet,
-     bit(kUser4) | bit(kEnterprise0), 1},
+    {kSsh, 2, 0, 0, kSsh, false, kEnterpriseNet, bit(kDefender)},
+    {kSsh, 0, kSsh, 0, 0, false, kEnterpriseNet, bit(kEnterprise0)},
+    {kWebServer, 2, kHttp | kHttps | kSsh, kRdp, 0, true, kEnterpriseNet, bit(kEnterprise1)},
+    {kWebServer, 2, kHttp | kHttps | kSsh, kRdp, 0, true, kEnterpriseNet,
+     bit(kEnterprise2) | bit(kOpServer0)},
+    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpHost0)},
+    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpHost1)},
+    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpHost2)},
+    {kSsh, 0, kSsh, 0, 0, false, kOperationalNet, bit(kOpServer0)},
+    {kSsh | kFtp, 0, kSsh, kFtp, 0, true, kUserNet, bit(kUser0)},
+    {kSsh | kFtp, 0, kSsh, kFtp, 0, true, kUserNet, bit(kUser1) | bit(kEnterprise1)},
+    {kSmb | kRdp, 2, kRdp, kSmb, 0, true, kUserNet, bit(kUser2) | bit(kEnterprise1)},
+    {kHttp | kRdp | kHttps | kMail, 0, kHttp | kHttps, kMail, 0, false, kUserNet,
+     bit(kUser3) | bit(kEnterprise0)},
+    {kSsh | kHttp | kDatabase | kHttps | kMail, 0, kSsh | kHttp | kHttps, kDatabase | kMail, 0,
+     false, kUserNet, bit(kUser4) | bit(kEnterprise0)},
 }};
 
 inline constexpr Mask kAllHosts = (1 << kHosts) - 1;
-inline constexpr Mask kEnterpriseServers = bit(kEnterprise0) | bit(kEnterprise1) | bit(kEnterprise2);
-inline constexpr Mask kOperational = bit(kOpHost0) | bit(kOpHost1) | bit(kOpHost2) | bit(kOpServer0);
+inline constexpr Mask kEnterpriseServers =
+    bit(kEnterprise0) | bit(kEnterprise1) | bit(kEnterprise2);
+inline constexpr Mask kOperational =
+    bit(kOpHost0) | bit(kOpHost1) | bit(kOpHost2) | bit(kOpServer0);
 inline constexpr Mask kUserTargets = bit(kUser1) | bit(kUser2) | bit(kUser3) | bit(kUser4);
 inline constexpr Mask kGreenTargets = kEnterpriseServers | kUserTargets | bit(kUser0);
 /// Hosts whose loss costs 1.0 a step, and those whose loss costs 0.1 (rules 9).
 inline constexpr Mask kDear = kEnterpriseServers | bit(kOpServer0);
 inline constexpr Mask kCheap = kAllHosts & ~kDear & ~bit(kUser0);
-inline constexpr std::array<Mask, kSubnets> kSubnetHosts{kEnterpriseServers | bit(kDefender), kOperational,
-                                                         kUserTargets | bit(kUser0)};
+inline constexpr std::array<Mask, kSubnets> kSubnetHosts{kEnterpriseServers | bit(kDefender),
+                                                         kOperational, kUserTargets | bit(kUser0)};
 
 inline constexpr int kRestoreTenths = 10;
 inline constexpr int kOutageTenths = 100;

@@ -38,31 +38,28 @@ void append(std::vector<std::uint8_t>& bytes, const Part& part) {
 
 template <class Part>
 void take(Blob& bytes, Part& part) {
-  if (bytes.size() < sizeof(Part)) throw std::invalid_argument("a snapshot must be whole, got one that is cut short");
+  if (bytes.size() < sizeof(Part))
+    throw std::invalid_argument("a snapshot must be whole, got one that is cut short");
   std::memcpy(&part, bytes.data(), sizeof(Part));
   bytes = bytes.subspan(sizeof(Part));
 }
 
-template <class Value>
-std::uint64_t pack(const Value* values) {
-  std::uint64_t bits = 0;
-  for (int k = 0; k < kObservationSize; ++k) bits |= std::uint64_t{values[k] != Value{0}} << k;
-  return bits;
-}
-
-bool is_host_or_none(std::uint8_t host) { return host < kHosts || host == kNoHost; }
+bool is_host_or_none(Byte host) { return host < kHosts || host == kNoHost; }
 
 /// Whether every value that the rules use as an index or a size is one they can have.
 bool is_sound(const Snapshot& snapshot) {
   const Game& game = snapshot.game;
   const Setting& setting = snapshot.setting;
-  const Mask hosts = game.privileged | game.user_seen | game.user_unseen | game.malware | game.known_ip |
-                     game.known_host | game.scanned | game.exploited | game.escalated | game.mapped;
-  return game.phase <= Phase::kOver && game.red <= Red::kGiven && game.edition <= Edition::kLeaderboard &&
-         setting.edition <= Edition::kLeaderboard && setting.reds != 0 && setting.reds < 1 << kReds &&
-         setting.horizon != 0 && (hosts & ~kAllHosts) == 0 && game.position < kBLine.size() &&
+  const Mask hosts = game.privileged | game.user_seen | game.user_unseen | game.malware |
+                     game.known_ip | game.known_host | game.scanned | game.exploited |
+                     game.escalated | game.mapped;
+  return game.phase <= Phase::kOver && game.red <= Red::kGiven &&
+         game.edition <= Edition::kLeaderboard && setting.edition <= Edition::kLeaderboard &&
+         setting.reds != 0 && setting.reds < 1 << kReds && setting.horizon != 0 &&
+         (hosts & ~kAllHosts) == 0 && game.position < kBLine.size() &&
          (game.user_pick < 4 || game.user_pick == kNoHost) && is_host_or_none(game.last_exploit) &&
-         is_host_or_none(game.last_host) && snapshot.log.size() == (game.sessions == 0 ? 0u : game.sessions - 1u) &&
+         is_host_or_none(game.last_host) &&
+         snapshot.log.size() == (game.sessions == 0 ? 0u : game.sessions - 1u) &&
          std::all_of(
              snapshot.log.begin(), snapshot.log.end(),
              [](Session session) { return (session & kSessionHost) < kHosts; });
@@ -71,22 +68,19 @@ bool is_sound(const Snapshot& snapshot) {
 }  // namespace
 
 std::vector<std::uint8_t> save_game(const Job& job, std::size_t id) {
-  const Table table = table_of(job, id);
-  const std::size_t sessions = table.game.sessions == 0 ? 0 : table.game.sessions - 1u;
+  const Slot slot{job.store, id};
+  const SessionLog log = slot.game().sessions == 0 ? SessionLog() : slot.log();
   const bool judged = !job.out.counters.empty();
-  const std::size_t row = id * kObservationSize;
   std::vector<std::uint8_t> bytes;
-  bytes.reserve(sizeof(Header) + sizeof(Snapshot) + sessions);
+  bytes.reserve(sizeof(Header) + sizeof(Snapshot) + log.size());
   append(bytes, Header{});
   append(bytes, job.settings[id]);
-  append(bytes, table.game);
-  append(bytes, table.truth);
+  append(bytes, slot.game());
+  append(bytes, slot.truth());
   append(bytes, judged ? job.out.counters[id] : Counters{});
   append(bytes, judged ? job.out.orders[id] : Order{});
   append(bytes, job.out.moves[id]);
-  append(bytes, job.out.byte_observations.empty() ? pack(&job.out.float_observations[row])
-                                                  : pack(&job.out.byte_observations[row]));
-  bytes.insert(bytes.end(), table.log.begin(), table.log.begin() + static_cast<std::ptrdiff_t>(sessions));
+  bytes.insert(bytes.end(), log.begin(), log.end());
   const Header header{kMagic, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
   std::memcpy(bytes.data(), &header, sizeof(Header));
   return bytes;
@@ -95,10 +89,11 @@ std::vector<std::uint8_t> save_game(const Job& job, std::size_t id) {
 Snapshot read_snapshot(const Job& job, Blob blob) {
   Header header{};
   take(blob, header);
-  if (header.magic != kMagic) throw std::invalid_argument("a snapshot must be one that `save` made, got other bytes");
+  if (header.magic != kMagic)
+    throw std::invalid_argument("a snapshot must be one that `save` made, got other bytes");
   if (header.version != kVersion) {
-    throw std::invalid_argument("a snapshot must be of version " + std::to_string(kVersion) + ", got version " +
-                                std::to_string(header.version));
+    throw std::invalid_argument("a snapshot must be of version " + std::to_string(kVersion) +
+                                ", got version " + std::to_string(header.version));
   }
   if (header.checksum != checksum(blob)) {
     throw std::invalid_argument("a snapshot must be undamaged, got one whose checksum is wrong");
@@ -110,24 +105,26 @@ Snapshot read_snapshot(const Job& job, Blob blob) {
   take(blob, snapshot.counters);
   take(blob, snapshot.order);
   take(blob, snapshot.moves);
-  take(blob, snapshot.observation);
   snapshot.log.assign(blob.begin(), blob.end());
-  if (!is_sound(snapshot)) throw std::invalid_argument("a snapshot must hold a possible game, got an impossible one");
+  if (!is_sound(snapshot))
+    throw std::invalid_argument("a snapshot must hold a possible game, got an impossible one");
   const std::size_t horizon = std::max(snapshot.setting.horizon, snapshot.game.horizon);
-  if (horizon > job.log_size) {
+  if (horizon > job.store.log_size) {
     throw std::invalid_argument("a snapshot's horizon must be at most the batch's longest, " +
-                                std::to_string(job.log_size) + ", got " + std::to_string(horizon));
+                                std::to_string(job.store.log_size) + ", got " +
+                                std::to_string(horizon));
   }
   return snapshot;
 }
 
 void restore_game(const Job& job, std::size_t id, const Snapshot& snapshot) {
-  const Table table = table_of(job, id);
+  const Slot slot{job.store, id};
   job.settings[id] = snapshot.setting;
-  table.game = snapshot.game;
-  table.truth = snapshot.truth;
-  std::copy(snapshot.log.begin(), snapshot.log.end(), table.log.begin());
-  show(job, id, snapshot.observation);
+  slot.game() = snapshot.game;
+  slot.truth() = snapshot.truth;
+  if (!snapshot.log.empty())
+    std::copy(snapshot.log.begin(), snapshot.log.end(), slot.log().begin());
+  show(job, id, snapshot.game.observation);
   job.out.moves[id] = snapshot.moves;
   job.out.rewards[id] = 0.0;
   job.out.truncations[id] = false;

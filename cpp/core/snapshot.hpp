@@ -17,13 +17,13 @@ struct Snapshot {
   Counters counters;
   Order order;
   Moves moves;
-  std::uint64_t observation;
   std::vector<Session> log;
 };
 
 std::vector<std::uint8_t> save_game(const Job& job, std::size_t id);
 
-/// Throws std::invalid_argument if the bytes are not a game of this version that fits the job's batch.
+/// Throws std::invalid_argument if the bytes are not a game of this version that fits the job's
+/// batch.
 Snapshot read_snapshot(const Job& job, Blob blob);
 
 void restore_game(const Job& job, std::size_t id, const Snapshot& snapshot);

@@ -21,7 +21,7 @@ COUNTER_COUNT: int = 5
 
 TYPE_COUNT: int = 5
 
-GAME_BYTES: int = 96
+GAME_BYTES: int = 88
 
 TRUE_STATE_BYTES: int = 110
 

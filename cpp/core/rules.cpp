@@ -1,0 +1,36 @@
+#include "rules.hpp"
+
+namespace cagepool {
+
+void clear(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
+           bool green) {
+  Game& game = slot.game();
+  game = Game{};
+  game.key = key;
+  game.horizon = horizon;
+  game.red = red;
+  game.edition = edition;
+  game.green = green;
+  game.phase = Phase::kRunning;
+  game.sessions = 1;
+  game.privileged = bit(kUser0);
+  game.known_ip = bit(kUser0);
+  game.known_host = bit(kUser0);
+  game.known_nets = static_cast<Byte>(bit(kUserNet));
+  game.ot_pid_known = true;
+  game.last_success = Success::kUnknown;
+  game.user_pick = kNoHost;
+  game.last_exploit = kNoHost;
+  game.last_host = kNoHost;
+
+  TrueState& truth = slot.truth();
+  truth = TrueState{};
+  truth.access[kUser0] = 2;
+  truth.privileged[kUser0] = 1;
+  truth.ot_running = 1;
+  truth.ot_pid_known = 1;
+  truth.red = red;
+  truth.edition = edition;
+}
+
+}  // namespace cagepool
