@@ -88,9 +88,10 @@ def test_the_rule_tells_up_from_down(importer: str, imported: str, allowed: bool
     assert may_import(importer, imported) == allowed
 
 
-def test_importing_the_package_loads_no_heavy_library() -> None:
+def test_importing_the_package_loads_no_heavy_library_but_gymnasium() -> None:
     program = "import sys, cagepool; print(*sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
-    assert set(run.stdout.split()) & HOMES.keys() == set()
+    # Gymnasium has no plugins: our environment is known to it only if importing us registers it.
+    assert set(run.stdout.split()) & HOMES.keys() == {"gymnasium"}

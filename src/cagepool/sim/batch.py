@@ -32,7 +32,7 @@ class BatchConfig:
     """What the games of a batch are; where a sequence may stand, it has one value a game."""
 
     red: str | Sequence[str] = "B_lineAgent"
-    """Red agent by class name or alias; `a+b` or `mix`: drawn anew for each episode; `given`: played by the caller."""
+    """Red agent by class name or alias; `a+b` or `mix`: drawn for each episode; `given`: yours."""
     edition: str | Sequence[str] = "2.1"
     """`2.1`, the current game, or `leaderboard`, the one of the published scores."""
     max_steps: int | Sequence[int] = 100
@@ -65,18 +65,23 @@ class BatchConfig:
         if not (np.isfinite(self.alignment) and self.alignment >= 0):
             raise ValueError(f"alignment must be a number of at least 0, got {self.alignment}")
         if self.alignment and self.order is None:
-            raise ValueError(f"alignment needs an order to align with, got alignment={self.alignment} and no order")
+            raise ValueError(
+                f"alignment needs an order, got alignment={self.alignment} and no order"
+            )
 
 
 class Batch:
     """N games stepped together.
 
-    The arrays below are written by `step`, in place, until the next call. `step` is the core's own method:
-    `step(actions, red_actions=None, ids=None)`, all int64 arrays, returns how many episodes ended.
+    The arrays below are written by `step`, in place, until the next call. `step` is the core's own
+    method: `step(actions, red_actions=None, ids=None)`, all int64 arrays, returns how many
+    episodes ended.
     """
 
     observations: NDArray[Any]  # (games, 52)
-    final_observations: NDArray[Any]  # (games, 52), last observation of the episode that ended; same_step only
+    final_observations: NDArray[
+        Any
+    ]  # (games, 52), last observation of the episode that ended; same_step only
     rewards: Doubles  # (games,)
     truncations: NDArray[np.bool_]  # (games,)
     moves: Structs  # (games,), what blue, green and red did in the last step
@@ -126,7 +131,9 @@ class Batch:
             seeds=np.zeros(games, np.uint64),
             horizons=np.array(horizons, np.uint16),
             reds=np.array(_per_game("red", config.red, games, reds.bits), np.uint8),
-            editions=np.array(_per_game("edition", config.edition, games, _edition_number), np.uint8),
+            editions=np.array(
+                _per_game("edition", config.edition, games, _edition_number), np.uint8
+            ),
             greens=np.array(_per_game("green", config.green, games, bool), np.bool_),
             float_observations=None if bytes_shown else self.observations,
             byte_observations=self.observations if bytes_shown else None,
@@ -138,7 +145,9 @@ class Batch:
             byte_final_observations=finals if bytes_shown else None,
             episode_returns=self.episode_returns,
             episode_lengths=self.episode_lengths,
-            orders=np.array(_per_game("order", config.order, games, orders.codes), np.uint8) if judged else None,
+            orders=np.array(_per_game("order", config.order, games, orders.codes), np.uint8)
+            if judged
+            else None,
             counters=self.counters if judged else None,
             episode_counters=self.episode_counters if judged else None,
             alignment=self.alignment if judged else None,
@@ -150,7 +159,7 @@ class Batch:
         )
 
     def reset(self, seeds: NDArray[np.uint64] | None = None, ids: Ints | None = None) -> None:
-        """Start a new episode in every game, or in those named; with seeds, the first of new random streams.
+        """Start new episodes, in all games or those named; with seeds, the first of new streams.
 
         Game i of a batch that Gymnasium seeds with s has seed s + i.
         """
@@ -190,13 +199,17 @@ def _per_game(name: str, value: Any, games: int, convert: Callable[[Any], T]) ->
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
         return [convert(value)] * games
     if len(value) != games:
-        raise ValueError(f"{name} must be one value or one a game, got {len(value)} for {games} games")
+        raise ValueError(
+            f"{name} must be one value or one a game, got {len(value)} for {games} games"
+        )
     return [convert(item) for item in value]
 
 
 def _checked_horizon(max_steps: Any) -> int:
     if int(max_steps) != max_steps or not 1 <= max_steps <= _core.MAX_STEPS:
-        raise ValueError(f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, got {max_steps}")
+        raise ValueError(
+            f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, got {max_steps}"
+        )
     return int(max_steps)
 
 

@@ -8,14 +8,13 @@ import numpy as np
 from cagepool import _core
 
 
-def _dtype(fields: Iterable[tuple[str, str, int, int]], size: int) -> "np.dtype[np.void]":
+def _dtype(fields: Iterable[tuple[str, str, int, int]], size: int) -> np.dtype[np.void]:
     names, formats, offsets = [], [], []
     for name, kind, offset, count in fields:
         names.append(name)
-        formats.append(kind if count == 1 else (kind, (count,)))
+        formats.append(np.dtype(kind if count == 1 else (kind, (count,))))
         offsets.append(offset)
-    spec: Any = {"names": names, "formats": formats, "offsets": offsets, "itemsize": size}
-    return np.dtype(spec)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
 
 TRUE_STATE = _dtype(_core.true_state_fields(), _core.TRUE_STATE_BYTES)
@@ -23,6 +22,8 @@ MOVES = _dtype(_core.moves_fields(), _core.MOVES_BYTES)
 TRACE_ROW = _dtype(_core.trace_fields(), _core.TRACE_ROW_BYTES)
 
 
-def as_bytes(structs: "np.ndarray[Any, np.dtype[np.void]]") -> "np.ndarray[Any, np.dtype[np.uint8]]":
+def as_bytes(
+    structs: "np.ndarray[Any, np.dtype[np.void]]",
+) -> "np.ndarray[Any, np.dtype[np.uint8]]":
     """The same memory as rows of bytes, which is how structs cross into the core."""
     return structs.view(np.uint8).reshape(structs.size, structs.itemsize)
