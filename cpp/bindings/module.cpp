@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "batch.hpp"
+#include "int_row.hpp"
 #include "replay.hpp"
 
 namespace nb = nanobind;
@@ -24,7 +25,6 @@ using Row = nb::ndarray<Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class Value>
 using Rows = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Bytes = Rows<std::uint8_t>;
-using Ids = Row<const std::int64_t>;
 
 template <class Array>
 auto span_of(const Array& array) {
@@ -175,6 +175,9 @@ std::vector<Setting> settings_of(const Settings& arrays) {
   return settings;
 }
 
+// Fewer games are stepped before another thread could take the GIL.
+constexpr std::size_t kGamesWorthTheGil = 16;
+
 class BoundBatch {
  public:
   BoundBatch(const Settings& settings, Buffers buffers, Autoreset autoreset,
@@ -184,12 +187,12 @@ class BoundBatch {
 
   Batch& batch() { return batch_; }
 
-  std::size_t step(const Ids& actions, const std::optional<Ids>& red_actions,
-                   const std::optional<Ids>& ids) {
-    const auto chosen = ids ? std::optional(span_of(*ids)) : std::nullopt;
-    const std::span<const std::int64_t> red = span_of(red_actions);
-    const nb::gil_scoped_release release;
-    return batch_.step(span_of(actions), red, chosen);
+  std::size_t step(const IntRow& actions, const OptionalIntRow& red_actions,
+                   const OptionalIntRow& ids) {
+    const auto chosen = ids.given() ? std::optional(ids.span()) : std::nullopt;
+    std::optional<nb::gil_scoped_release> release;
+    if (actions.span().size() >= kGamesWorthTheGil) release.emplace();
+    return batch_.step(actions.span(), red_actions.span(), chosen);
   }
 
   void redirect(const Rows<float>& observations) {
@@ -211,13 +214,14 @@ nb::bytes save_one(BoundBatch& self, std::int64_t id) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-void restore_games(BoundBatch& self, const Ids& ids, const nb::typed<nb::list, nb::bytes>& blobs) {
+void restore_games(BoundBatch& self, const IntRow& ids,
+                   const nb::typed<nb::list, nb::bytes>& blobs) {
   std::vector<Blob> views;
   for (const nb::handle item : blobs) {
     const auto blob = nb::cast<nb::bytes>(item);
     views.emplace_back(static_cast<const std::uint8_t*>(blob.data()), blob.size());
   }
-  self.batch().restore(span_of(ids), views);
+  self.batch().restore(ids.span(), views);
 }
 
 nb::bytes sessions(BoundBatch& self, std::int64_t id) {
@@ -268,6 +272,7 @@ NB_MODULE(_core, m) {
   m.attr("OBSERVATION_SIZE") = kObservationSize;
   m.attr("COUNTER_COUNT") = kCounters;
   m.attr("TYPE_COUNT") = kTypes;
+  m.attr("COMPILER") = __VERSION__;
   m.attr("GAME_BYTES") = sizeof(Game);
   m.attr("TRUE_STATE_BYTES") = sizeof(TrueState);
   m.attr("MOVES_BYTES") = sizeof(Moves);
@@ -392,31 +397,29 @@ NB_MODULE(_core, m) {
           "alignment_lambda"_a, "threads"_a)
       .def_prop_ro("games", [](BoundBatch& self) { return self.batch().games(); })
       .def_prop_ro("threads", [](BoundBatch& self) { return self.batch().threads(); })
-      .def("step", &BoundBatch::step, "actions"_a.noconvert(),
-           "red_actions"_a.noconvert().none() = nb::none(), "ids"_a.noconvert().none() = nb::none(),
+      .def("step", &BoundBatch::step, "actions"_a, "red_actions"_a.none() = nb::none(),
+           "ids"_a.none() = nb::none(),
            "Play one action in every game, or in those named; returns how many episodes ended.\n\n"
            "Raises:\n    IndexError: an action or a game is out of range; nothing was played.")
       .def(
           "reset",
-          [](BoundBatch& self, const Ids& ids,
+          [](BoundBatch& self, const IntRow& ids,
              const std::optional<Row<const std::uint64_t>>& seeds) {
-            self.batch().reset(span_of(ids), span_of(seeds));
+            self.batch().reset(ids.span(), span_of(seeds));
           },
-          "ids"_a.noconvert(), "seeds"_a.noconvert().none() = nb::none(),
+          "ids"_a, "seeds"_a.noconvert().none() = nb::none(),
           "Start new episodes; with seeds, the first ones of new streams.")
       .def(
           "reseed",
-          [](BoundBatch& self, const Ids& ids, const Row<const std::uint64_t>& seeds) {
-            self.batch().reseed(span_of(ids), span_of(seeds));
+          [](BoundBatch& self, const IntRow& ids, const Row<const std::uint64_t>& seeds) {
+            self.batch().reseed(ids.span(), span_of(seeds));
           },
-          "ids"_a.noconvert(), "seeds"_a.noconvert(),
-          "Let the rest of the episode draw from other streams.")
+          "ids"_a, "seeds"_a.noconvert(), "Let the rest of the episode draw from other streams.")
       .def("redirect", &BoundBatch::redirect, "observations"_a.noconvert(),
            "Write observations here from now on.")
       .def("redirect", &BoundBatch::redirect_bytes, "observations"_a.noconvert())
       .def("save", &save_one, "id"_a, "One game as bytes.")
-      .def("restore", &restore_games, "ids"_a.noconvert(), "blobs"_a,
-           "Put saved games in the place of others.")
+      .def("restore", &restore_games, "ids"_a, "blobs"_a, "Put saved games in the place of others.")
       .def("sessions", &sessions, "id"_a,
            "A byte for each red session of the episode, in order of creation.")
       .def(
