@@ -12,23 +12,24 @@ namespace cagepool {
 
 class IntRow {
  public:
-  IntRow() = default;
+  /// Nothing is converted; None is an empty row if it is allowed.
+  IntRow(nanobind::handle object, const char* name, bool may_be_none = false) {
+    if (may_be_none && object.is_none()) return;
+    const bool is_buffer =
+        PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) == 0;
+    if (is_buffer && is_row()) return;
+    if (is_buffer) PyBuffer_Release(&view_);
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError,
+                 "%s must be a contiguous int64 array of one dimension, got %.200R", name,
+                 object.ptr());
+    throw nanobind::python_error();
+  }
   ~IntRow() {
-    if (view_.obj != nullptr) PyBuffer_Release(&view_);
+    if (given()) PyBuffer_Release(&view_);
   }
   IntRow(const IntRow&) = delete;
   IntRow& operator=(const IntRow&) = delete;
-
-  /// Whether the object was such a row; nothing is converted.
-  bool take(PyObject* object) {
-    if (PyObject_GetBuffer(object, &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-      PyErr_Clear();
-      return false;
-    }
-    const bool is_int64 =
-        std::strcmp(view_.format, "l") == 0 || std::strcmp(view_.format, "q") == 0;
-    return view_.ndim == 1 && view_.itemsize == sizeof(std::int64_t) && is_int64;
-  }
 
   bool given() const { return view_.obj != nullptr; }
   std::span<const std::int64_t> span() const {
@@ -37,32 +38,13 @@ class IntRow {
   }
 
  private:
+  bool is_row() const {
+    const bool is_int64 =
+        std::strcmp(view_.format, "l") == 0 || std::strcmp(view_.format, "q") == 0;
+    return view_.ndim == 1 && view_.itemsize == sizeof(std::int64_t) && is_int64;
+  }
+
   Py_buffer view_{};
 };
 
-/// The same, or None.
-class OptionalIntRow : public IntRow {};
-
 }  // namespace cagepool
-
-namespace nanobind::detail {
-
-inline constexpr auto kIntRowName = const_name("numpy.typing.NDArray[numpy.int64]");
-
-template <>
-struct type_caster<cagepool::IntRow> {
-  NB_TYPE_CASTER(cagepool::IntRow, kIntRowName)
-  bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
-    return value.take(source.ptr());
-  }
-};
-
-template <>
-struct type_caster<cagepool::OptionalIntRow> {
-  NB_TYPE_CASTER(cagepool::OptionalIntRow, kIntRowName + const_name(" | None"))
-  bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
-    return source.is_none() || value.take(source.ptr());
-  }
-};
-
-}  // namespace nanobind::detail

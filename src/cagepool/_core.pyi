@@ -132,7 +132,7 @@ class Batch:
     @property
     def threads(self) -> int: ...
 
-    def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: numpy.typing.NDArray[numpy.int64] | None | None = None, ids: numpy.typing.NDArray[numpy.int64] | None | None = None) -> int:
+    def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: numpy.typing.NDArray[numpy.int64] | None = None, ids: numpy.typing.NDArray[numpy.int64] | None = None) -> int:
         """
         Play one action in every game, or in those named; returns how many episodes ended.
 
@@ -140,10 +140,10 @@ class Batch:
             IndexError: an action or a game is out of range; nothing was played.
         """
 
-    def reset(self, ids: numpy.typing.NDArray[numpy.int64], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+    def reset(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64] | None = None) -> None:
         """Start new episodes; with seeds, the first ones of new streams."""
 
-    def reseed(self, ids: numpy.typing.NDArray[numpy.int64], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    def reseed(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64]) -> None:
         """Let the rest of the episode draw from other streams."""
 
     @overload

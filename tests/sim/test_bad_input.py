@@ -88,8 +88,10 @@ def test_a_game_may_be_named_once(batch: Batch) -> None:
     ids=["int32", "float64", "uint64", "column", "strided", "list", "number", "none"],
 )
 def test_actions_must_be_a_row_of_int64(batch: Batch, actions: Any) -> None:
-    with refused(batch, TypeError, r"step\(\)"):
+    with refused(batch, TypeError, "^actions must be a contiguous int64 array of one dimension"):
         batch.step(actions)
+    with refused(batch, TypeError, "^ids must be a contiguous int64 array of one dimension"):
+        batch.restore(actions, [])
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])
@@ -210,6 +212,57 @@ def test_a_snapshot_must_fit_the_batch() -> None:
     short = started(2, max_steps=20)
     with refused(short, ValueError, "horizon must be at most the batch's longest, 20, got 30"):
         short.restore(ints([1]), long)
+
+
+def forged(snapshot: bytes, at: int, value: bytes) -> bytes:
+    """A snapshot with other bytes in its body, and the checksum that goes with them."""
+
+    def mix(x: int) -> int:
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+        return x ^ (x >> 31)
+
+    header, body = snapshot[:16], bytearray(snapshot[16:])
+    body[at : at + len(value)] = value
+    checksum = len(body)
+    for byte in body:
+        checksum = mix(checksum ^ byte)
+    return header[:8] + checksum.to_bytes(8, "little") + bytes(body)
+
+
+def test_a_forged_snapshot_is_refused_or_played_without_harm(batch: Batch) -> None:
+    good = batch.save(ints([0]))[0]
+    assert forged(good, 0, good[16:17]) == good
+    random = np.random.default_rng(0)
+    refusals = 0
+    for at in range(len(good) - 16):
+        for value in (0xFF, 0x0D, int(random.integers(256))):
+            try:
+                batch.restore(ints([1]), [forged(good, at, bytes([value]))])
+            except ValueError:
+                refusals += 1
+            played(batch, [int(random.integers(145)) for _ in range(25)])
+    assert refusals > 50
+
+
+def test_a_game_cannot_be_past_its_horizon(batch: Batch) -> None:
+    good = batch.save(ints([0]))[0]
+    step = (7).to_bytes(2, "little") + (20).to_bytes(2, "little")  # 7 steps played of 20
+    at = good.index(step) - 16
+    with refused(batch, ValueError, "a possible game"):
+        batch.restore(ints([1]), [forged(good, at, (21).to_bytes(2, "little"))])
+
+
+@pytest.mark.parametrize("blob", ["text", None, bytearray(3)])
+def test_a_snapshot_must_be_bytes(batch: Batch, blob: Any) -> None:
+    with refused(batch, TypeError, "^a snapshot must be bytes, got "):
+        batch.restore(ints([0]), [blob])
+
+
+def test_a_game_of_a_given_red_needs_a_batch_that_takes_its_actions(batch: Batch) -> None:
+    given = started(1, red="given", max_steps=20).save(ints([0]))
+    with refused(batch, ValueError, "needs a batch whose red is given"):
+        batch.restore(ints([0]), given)
 
 
 def test_there_must_be_one_snapshot_a_game(batch: Batch) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 import tyro
 
+from cagepool.cli.bench import Bench, bench
 from cagepool.cli.play import Play, play
 
-COMMANDS: dict[type[Any], Callable[[Any], None]] = {Play: play}
+COMMANDS: dict[type[Any], Callable[[Any], None]] = {Play: play, Bench: bench}
 
 
 def run(arguments: Sequence[str]) -> None:
