@@ -7,8 +7,7 @@ import pytest
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
-from cagepool.sim import actions, hosts
-from cagepool.sim.masks import ActionMasks
+from cagepool.sim import ActionMasks, actions, hosts
 from tests.envs.contract import MODES, actions_for, assert_same, play
 
 

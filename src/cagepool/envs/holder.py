@@ -3,11 +3,13 @@
 from gymnasium.error import ClosedEnvironmentError
 
 from cagepool.sim.batch import Batch
+from cagepool.sim.picture import picture
 
 
 class BatchHolder:
     """Has a batch; letting go of it ends its threads."""
 
+    render_mode: str | None
     _held: Batch | None = None
 
     @property
@@ -20,3 +22,13 @@ class BatchHolder:
         if self._held is None:
             raise ClosedEnvironmentError("an environment must not be used after it was closed")
         return self._held
+
+    def _pictures(self) -> tuple[str, ...]:
+        """A picture of every game.
+
+        Raises:
+            RuntimeError: no render mode was asked for.
+        """
+        if self.render_mode is None:
+            raise RuntimeError("render needs an environment made with render_mode='ansi'")
+        return tuple(picture(self.batch, game) for game in range(self.batch.games))

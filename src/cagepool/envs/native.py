@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -10,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from cagepool.envs import endings, masks, seeding, spaces
+from cagepool.envs import endings, seeding, spaces
 from cagepool.envs.arrays import Bools, Doubles, Infos, Observations, integers, read_only
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.pages import Pages
@@ -24,7 +23,7 @@ from cagepool.envs.settings import (
 )
 from cagepool.sim.batch import Batch
 from cagepool.sim.dictionary import true_state_dict
-from cagepool.sim.picture import picture
+from cagepool.sim.masks import action_masks
 from cagepool.sim.true_state import TrueState
 
 
@@ -121,9 +120,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         Raises:
             RuntimeError: no render mode was asked for.
         """
-        if self.render_mode is None:
-            raise RuntimeError("render needs an environment made with render_mode='ansi'")
-        return tuple(picture(self.batch, game) for game in range(self.num_envs))
+        return self._pictures()
 
     def close_extras(self, **kwargs: object) -> None:  # noqa: ARG002 - Gymnasium's signature
         """Let go of the games and their threads."""
@@ -132,12 +129,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -152,9 +144,9 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
     def action_masks(
         self, *, monitor: bool = True, defender: bool = True, user0: bool = True
     ) -> Bools:
-        """Actions that make sense, (games, 145): see `sim.masks.ActionMasks`."""
-        decoys = self.true_state.decoys
-        return masks.action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
+        """Actions that make sense, (games, 145): see `sim.action_masks`."""
+        decoys = self.batch.true_state["decoys"]
+        return action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
 
     def save(self, ids: ArrayLike) -> list[bytes]:
         """These games as bytes: all that is needed to go on from here, random stream included."""

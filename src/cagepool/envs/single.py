@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import Env
 from numpy.typing import NDArray
 
-from cagepool.envs import masks, seeding, spaces
+from cagepool.envs import seeding, spaces
 from cagepool.envs.arrays import Bools, Infos, Ints, Observations
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.settings import (
@@ -19,7 +19,7 @@ from cagepool.envs.settings import (
 )
 from cagepool.sim.batch import Batch, BatchConfig
 from cagepool.sim.dictionary import true_state_dict
-from cagepool.sim.picture import picture
+from cagepool.sim.masks import action_masks
 
 _ONLY = np.zeros(1, np.int64)  # ids of all games
 
@@ -87,9 +87,7 @@ class Cage2Env(BatchHolder, Env[Observations, SupportsIndex]):
         Raises:
             RuntimeError: no render mode was asked for.
         """
-        if self.render_mode is None:
-            raise RuntimeError("render needs an environment made with render_mode='ansi'")
-        return picture(self.batch, 0)
+        return self._pictures()[0]
 
     def close(self) -> None:
         """Let go of the game."""
@@ -112,10 +110,10 @@ class Cage2Env(BatchHolder, Env[Observations, SupportsIndex]):
     def action_masks(
         self, *, monitor: bool = True, defender: bool = True, user0: bool = True
     ) -> Bools:
-        """Actions that make sense, (145,): see `sim.masks.ActionMasks`."""
+        """Actions that make sense, (145,): see `sim.action_masks`."""
         decoys = self.batch.true_state["decoys"]
-        allowed = masks.action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
-        return allowed.reshape(-1)
+        masks = action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
+        return masks.reshape(-1)
 
     def save(self) -> bytes:
         """The game as bytes: all that is needed to go on from here, random stream included."""

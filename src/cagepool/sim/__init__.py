@@ -2,7 +2,7 @@
 
 from cagepool.sim.batch import COUNTERS, Batch, BatchConfig
 from cagepool.sim.dictionary import true_state_dict
-from cagepool.sim.masks import ActionMasks
+from cagepool.sim.masks import ActionMasks, action_masks
 from cagepool.sim.replay import replay
 from cagepool.sim.true_state import TrueState
 
@@ -12,6 +12,7 @@ __all__ = [
     "Batch",
     "BatchConfig",
     "TrueState",
+    "action_masks",
     "replay",
     "true_state_dict",
 ]
