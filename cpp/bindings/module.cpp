@@ -59,7 +59,7 @@ struct Buffers {
   std::optional<Bytes> byte_final_observations;
   Row<double> episode_returns;
   Row<std::int32_t> episode_lengths;
-  std::optional<Bytes> orders;
+  std::optional<Row<std::uint8_t>> orders;
   std::optional<Rows<std::int32_t>> counters;
   std::optional<Rows<std::int32_t>> episode_counters;
   std::optional<Row<double>> alignment;
@@ -85,7 +85,7 @@ Outputs outputs_of(const Buffers& buffers) {
     out.byte_final_observations = span_of(*buffers.byte_final_observations);
   out.episode_returns = span_of(buffers.episode_returns);
   out.episode_lengths = span_of(buffers.episode_lengths);
-  if (buffers.orders) out.orders = structs_of<Order>(*buffers.orders, "orders");
+  if (buffers.orders) out.orders = span_of(*buffers.orders);
   out.counters = counters_of(buffers.counters);
   out.episode_counters = counters_of(buffers.episode_counters);
   if (buffers.alignment) out.alignment = span_of(*buffers.alignment);
@@ -222,6 +222,7 @@ NB_MODULE(_core, m) {
   m.attr("OBSERVATION_SIZE") = kObservationSize;
   m.attr("COUNTER_COUNT") = kCounters;
   m.attr("TYPE_COUNT") = kTypes;
+  m.attr("ORDER_COUNT") = kOrders;
   m.attr("COMPILER") = __VERSION__;
   m.attr("GAME_BYTES") = sizeof(Game);
   m.attr("TRUE_STATE_BYTES") = sizeof(TrueState);
@@ -313,7 +314,7 @@ NB_MODULE(_core, m) {
              Row<double> rewards, Row<bool> truncations, Bytes moves, Bytes true_state,
              std::optional<Rows<float>> float_final_observations,
              std::optional<Bytes> byte_final_observations, Row<double> episode_returns,
-             Row<std::int32_t> episode_lengths, std::optional<Bytes> orders,
+             Row<std::int32_t> episode_lengths, std::optional<Row<std::uint8_t>> orders,
              std::optional<Rows<std::int32_t>> counters,
              std::optional<Rows<std::int32_t>> episode_counters,
              std::optional<Row<double>> alignment, Autoreset autoreset, Knowledge knowledge,

@@ -14,25 +14,29 @@ inline constexpr std::array<Mask, kTypes> kTypeHosts{
     bit(kDefender), kEnterpriseServers, bit(kOpServer0),
     bit(kOpHost0) | bit(kOpHost1) | bit(kOpHost2), kUserTargets};
 
-/// Types from the most to the least urgent.
-using Order = std::array<std::uint8_t, kTypes>;
+/// Number of an order among all permutations of the types, in lexicographic order.
+using Order = std::uint8_t;
+inline constexpr int kOrders = 120;
 
 enum class Knowledge : std::uint8_t { kTrue, kObserved };
 enum class Definition : std::uint8_t { kHost, kSeed };
 
 class ComplianceRule {
  public:
-  ComplianceRule() = default;
   ComplianceRule(Knowledge by, Definition of, double scale);
 
-  Knowledge knowledge = Knowledge::kTrue;
-  Definition definition = Definition::kHost;
-  double lambda = 0.0;
+  Knowledge knowledge;
+  Definition definition;
+  double lambda;
   /// Alignment rewards are multiples of this power of two: fine enough that nothing visible is
   /// lost, coarse enough that all sums of an episode are exact, so that its rewards add up to the
   /// last value of lambda * compliance to the bit.
-  double grid = 1.0;
-  double per_grid = 1.0;  // its inverse, exact too
+  double grid;
+  double per_grid;  // its inverse, exact too
+  Mask hosts;       // those that can be threatened
+  // Where a threat shows: in red's sessions or in blue's table, by the kind of knowledge.
+  Mask sessions;
+  std::uint64_t table;
 };
 
 struct Counters {
@@ -45,17 +49,12 @@ struct Counters {
 inline constexpr int kCounters = 5;
 static_assert(sizeof(Counters) == kCounters * sizeof(std::int32_t));
 
-/// Whether any host is threatened; the same as `threatened` without saying which.
 inline bool is_threatened(const Game& game, const ComplianceRule& rule) {
-  const bool seed = rule.definition == Definition::kSeed;
-  if (rule.knowledge == Knowledge::kObserved) {
-    return (game.memory & ~(seed ? std::uint64_t{0} : std::uint64_t{15} << (4 * kUser0))) != 0;
-  }
-  return ((game.privileged | game.user_seen | game.user_unseen) & ~(seed ? 0 : bit(kUser0))) != 0;
+  return ((held_by_red(game) & rule.sessions) | (game.memory & rule.table)) != 0;
 }
 
 /// Judge a fix before it is played; returns the alignment reward.
-double judge_fix(const Game& game, Mask target, const Order& order, const ComplianceRule& rule,
+double judge_fix(const Game& game, Mask target, Order order, const ComplianceRule& rule,
                  Counters& counters);
 
 }  // namespace cagepool

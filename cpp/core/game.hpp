@@ -70,6 +70,10 @@ struct Game {
 static_assert(std::is_trivially_copyable_v<Game>);
 static_assert(sizeof(Game) <= 100, "a game is small");
 
+inline Mask held_by_red(const Game& game) {
+  return game.privileged | game.user_seen | game.user_unseen;
+}
+
 /// What red really holds and what blue believes, a value a host.
 struct TrueState {
   std::array<std::uint16_t, kHosts>

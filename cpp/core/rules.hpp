@@ -84,10 +84,6 @@ inline constexpr unsigned kUnknownAccess = 1;
 inline constexpr unsigned kUserAccess = 2;
 inline constexpr unsigned kPrivilegedAccess = 3;
 
-inline Mask held_by_red(const Game& game) {
-  return game.privileged | game.user_seen | game.user_unseen;
-}
-
 inline Ports opened(Slot slot, std::size_t host) {
   return kOpened[slot.truth().decoys[host] & 255u];
 }

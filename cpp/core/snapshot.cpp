@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array<char, 4> kMagic{'C', 'G', 'P', 'L'};
 constexpr std::uint32_t kVersion = 1;
+constexpr Order kNoOrder = 255;  // the game was not judged
 
 struct Header {
   std::array<char, 4> magic;
@@ -47,12 +48,6 @@ void take(Blob& bytes, Part& part) {
 
 bool is_host_or_none(Byte host) { return host < kHosts || host == kNoHost; }
 
-bool is_order(const Order& order) {
-  unsigned types = 0;
-  for (const std::uint8_t type : order) types |= type < kTypes ? 1u << type : 0u;
-  return types == (1u << kTypes) - 1;
-}
-
 /// Looks at the byte: a damaged one is no bool yet.
 bool is_flag(const bool& value) { return *reinterpret_cast<const std::uint8_t*>(&value) <= 1; }
 
@@ -82,7 +77,8 @@ bool is_sound(const Snapshot& snapshot) {
       is_host_or_none(game.last_exploit) && is_host_or_none(game.last_host) &&
       std::ranges::all_of(
           snapshot.log, [](Session session) { return (session & kSessionHost) < kHosts; });
-  return time && flags && kinds && places;
+  const bool order = snapshot.order < kOrders || snapshot.order == kNoOrder;
+  return time && flags && kinds && places && order;
 }
 
 }  // namespace
@@ -98,7 +94,7 @@ std::vector<std::uint8_t> save_game(const Job& job, std::size_t id) {
   append(bytes, slot.game());
   append(bytes, slot.truth());
   append(bytes, judged ? job.out.counters[id] : Counters{});
-  append(bytes, judged ? job.out.orders[id] : Order{});
+  append(bytes, judged ? job.out.orders[id] : kNoOrder);
   append(bytes, job.out.moves[id]);
   bytes.insert(bytes.end(), log.begin(), log.end());
   const Header header{kMagic, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
@@ -155,7 +151,7 @@ void restore_game(const Job& job, std::size_t id, const Snapshot& snapshot) {
   job.out.truncations[id] = false;
   if (job.out.counters.empty()) return;
   job.out.counters[id] = snapshot.counters;
-  if (is_order(snapshot.order)) job.out.orders[id] = snapshot.order;  // else it was not judged
+  if (snapshot.order != kNoOrder) job.out.orders[id] = snapshot.order;
   job.out.alignment[id] = 0.0;
 }
 

@@ -62,7 +62,7 @@ class World {
         truth(options.games),
         returns_(options.games),
         lengths_(options.games),
-        orders_(options.judged ? options.games : 0, Order{4, 3, 2, 1, 0}),
+        orders_(options.judged ? options.games : 0, Order{119}),
         counters(orders_.size()),
         episode_counters_(orders_.size()),
         alignment_(orders_.size()),

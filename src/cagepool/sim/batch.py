@@ -145,7 +145,7 @@ class Batch:
             byte_final_observations=finals if bytes_shown else None,
             episode_returns=self.episode_returns,
             episode_lengths=self.episode_lengths,
-            orders=np.array(_per_game("order", config.order, games, orders.codes), np.uint8)
+            orders=np.array(_per_game("order", config.order, games, orders.number), np.uint8)
             if judged
             else None,
             counters=self.counters if judged else None,

@@ -18,6 +18,7 @@ NAMED_ORDERS = {
     "reverse": "user>op_host>enterprise>op_server>defender",
 }
 ALL_ORDERS = tuple(">".join(order) for order in permutations(TYPES))
+assert len(ALL_ORDERS) == _core.ORDER_COUNT
 
 
 def parse(order: str) -> tuple[str, ...]:
@@ -36,11 +37,12 @@ def parse(order: str) -> tuple[str, ...]:
     return types
 
 
-def codes(order: str) -> NDArray[np.uint8]:
-    """The core's form of an order: five type numbers."""
-    return np.array([TYPES.index(name) for name in parse(order)], np.uint8)
+def number(order: str) -> int:
+    """The core's name for an order: its place in `ALL_ORDERS`."""
+    return ALL_ORDERS.index(">".join(parse(order)))
 
 
 def one_hot(order: str) -> NDArray[np.float32]:
     """The 25 policy inputs of an order, row by row: row = position, column = type."""
-    return np.eye(len(TYPES), dtype=np.float32)[codes(order)].ravel()
+    columns = [TYPES.index(name) for name in parse(order)]
+    return np.eye(len(TYPES), dtype=np.float32)[columns].ravel()
