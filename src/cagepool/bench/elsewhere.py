@@ -4,7 +4,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from types import TracebackType
+from tempfile import TemporaryFile
 from typing import Self
 
 PROBES = Path(__file__).parent / "probes"
@@ -16,11 +16,13 @@ class Elsewhere:
     def __init__(self, command: list[str]) -> None:
         """Start the process."""
         self._command = command
+        # Not a pipe: nobody reads it while the process runs, and a full one would stop the process.
+        self._words = TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed at the exit
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._words,
             text=True,
         )
 
@@ -39,21 +41,20 @@ class Elsewhere:
         else:
             answer = self._process.stdout.readline()
         if not answer:
-            _, words = self._process.communicate()
-            raise RuntimeError(f"{' '.join(self._command)} has died: {words.strip()[-500:]}")
+            self._process.kill()
+            self._process.wait()
+            self._words.seek(0)
+            words = self._words.read().strip()
+            raise RuntimeError(f"{' '.join(self._command)} has died: {words[-500:]}")
         return float(answer)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
+        self._words.close()
 
 
 def another_build(folder: Path, games: int, red: str) -> Elsewhere:
@@ -70,7 +71,13 @@ def another_build(folder: Path, games: int, red: str) -> Elsewhere:
 
 
 def cyborg(python: str, red: str) -> Elsewhere:
-    """CybORG with the official wrapper, in a Python that can import it."""
+    """CybORG with the official wrapper, in a Python that can import it.
+
+    Raises:
+        ValueError: that Python cannot.
+    """
+    if not has_cyborg(python):
+        raise ValueError(f"cyborg_python must be a Python that can import CybORG, got {python}")
     return Elsewhere([python, "-W", "ignore", str(PROBES / "cyborg.py"), red])
 
 

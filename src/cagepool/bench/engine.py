@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.bench import elsewhere, machine
@@ -21,7 +22,8 @@ from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.reds import MIX
 
 ATTACKERS = ("B_lineAgent", "RedMeanderAgent")
-ORDER = "critical_first"
+FEW, MANY, MOST = 100, 4096, 65536  # games
+ORDER, ALIGNMENT = "critical_first", 30.0
 ACTION_SETS = 64  # drawn beforehand, so that drawing is not measured
 
 
@@ -32,11 +34,45 @@ class EngineConfig:
     pace: Pace = field(default_factory=Pace)
     other_build: Path | None = None
     """Folder with another build of cagepool, such as one tuned for this processor."""
-    cyborg_python: str = sys.executable
-    """A Python that can import CybORG; without one CybORG is left out."""
+    cyborg_python: str | None = None
+    """A Python that can import CybORG; none: this one, if it can."""
 
 
-Groups = dict[str, list[Contender]]
+@dataclass(frozen=True, kw_only=True)
+class EngineResult:
+    """What was measured, group by group; the members of a group took turns."""
+
+    machine: dict[str, object]
+    """What it was measured on, and how busy that was before."""
+    load_after: float
+    groups: dict[str, list[Measurement]]
+
+    def cost(self, group: str, name: str = "Batch.step", **settings: object) -> float:
+        """Median nanoseconds of a step of the one contender with these settings; none: without."""
+        (found,) = (
+            measurement
+            for measurement in self.groups[group]
+            if measurement.name == name
+            and all(measurement.settings.get(key) == value for key, value in settings.items())
+        )
+        return median(found.nanoseconds)
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """The figures that claims are made of, each from one group."""
+        groups = (_ratios_within, _ratios_of_vectors, _ratios_elsewhere)
+        return {name: round(value, 3) for ratios in groups for name, value in ratios(self)}
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "machine": self.machine,
+            "load_after": self.load_after,
+            "bytes_per_game": _core.GAME_BYTES,
+            "bytes_of_true_state_per_game": _core.TRUE_STATE_BYTES,
+            "groups": {name: [m.as_dict() for m in group] for name, group in self.groups.items()},
+            "ratios": self.ratios,
+        }
 
 
 def batch_clock(games: int, **settings: Any) -> Clock:
@@ -48,10 +84,15 @@ def batch_clock(games: int, **settings: Any) -> Clock:
     return timed(lambda: step(next(actions)))
 
 
-def measure_engine(config: EngineConfig, progress: Callable[[str, int, int], object]) -> Any:
-    """Measure group after group; returns what goes into the JSON file.
+def measure_engine(
+    config: EngineConfig, progress: Callable[[str, int, int], object]
+) -> EngineResult:
+    """Measure group after group.
 
     `progress` is told the group under way, the turns done and the turns in all.
+
+    Raises:
+        ValueError: there is no other build in its folder, or no CybORG in its Python.
     """
     with ExitStack() as stack:
         groups = _groups(config, stack)
@@ -68,65 +109,60 @@ def measure_engine(config: EngineConfig, progress: Callable[[str, int, int], obj
             name: compare(contenders, config.pace, partial(advance, name))
             for name, contenders in groups.items()
         }
-        measured["busy"] = _beside_a_busy_core(config.pace)
+    measured["busy"] = _beside_a_busy_core(config.pace)
+    return EngineResult(machine=before, load_after=machine.load(), groups=measured)
+
+
+def _groups(config: EngineConfig, stack: ExitStack) -> dict[str, list[Contender]]:
+    """All contenders, those in other processes first: they are refused before time is spent."""
+    other = _elsewhere(config, stack)
+    judged: list[dict[str, Any]] = [{}, {"order": ORDER}, {"order": ORDER, "alignment": ALIGNMENT}]
+    options: list[dict[str, Any]] = [{}, {"green": True}, {"observation_dtype": "uint8"}]
     return {
-        "machine": before,
-        "load_after": machine.load(),
-        "bytes_per_game": _core.GAME_BYTES,
-        "bytes_of_true_state_per_game": _core.TRUE_STATE_BYTES,
-        "groups": {name: [m.as_dict() for m in group] for name, group in measured.items()},
-        "ratios": _ratios(measured),
-    }
-
-
-def _groups(config: EngineConfig, stack: ExitStack) -> Groups:
-    groups: Groups = {
-        "batch": [_batch(n, red=red) for n in (1, 100, 1000, 4096, 65536) for red in MIX],
+        "batch": [_batch(n, red=red) for n in (1, FEW, 1000, MANY, MOST) for red in MIX],
         "vector": [
             contender
-            for games in (1, 100, 4096)
-            for red in ATTACKERS
+            for games, red in product((1, FEW, MANY), ATTACKERS)
             for contender in (_batch(games, red=red), _vector(games, red))
         ],
-        "call": [_batch(n, red="SleepAgent") for n in (1, 2)],
-        "threads": [_batch(n, threads=t) for n in (4096, 65536) for t in (1, 2)],
-        "compliance": [
-            _batch(n, **judged)
-            for n in (100, 4096)
-            for judged in ({}, {"order": ORDER}, {"order": ORDER, "alignment": 30.0})
-        ],
-        "options": [
-            _batch(4096, **options)
-            for options in ({}, {"green": True}, {"observation_dtype": "uint8"})
-        ],
-        "limit": [_batch(n) for n in (4096, 65536)] + [_outputs_only(n) for n in (4096, 65536)],
+        "call": [_batch(games, red="SleepAgent") for games in (1, 2)],
+        "threads": [_batch(games, threads=t) for games in (MANY, MOST) for t in (1, 2)],
+        "compliance": [_batch(games, **more) for games in (FEW, MANY) for more in judged],
+        "options": [_batch(MANY, **more) for more in options],
+        "limit": [make(games) for make in (_batch, _outputs_only) for games in (MANY, MOST)],
+        **other,
     }
+
+
+def _elsewhere(config: EngineConfig, stack: ExitStack) -> dict[str, list[Contender]]:
+    """Contenders in other processes, each beside ours."""
+    groups: dict[str, list[Contender]] = {}
     if config.other_build is not None:
         groups["build"] = [
             contender
-            for games in (100, 4096)
-            for red in ATTACKERS
+            for games, red in product((FEW, MANY), ATTACKERS)
             for contender in (
                 _other_build(config.other_build, games, red, stack),
                 _batch(games, red=red),
             )
         ]
-    if elsewhere.has_cyborg(config.cyborg_python):
+    if config.cyborg_python is not None or elsewhere.has_cyborg(sys.executable):
+        python = config.cyborg_python or sys.executable
         groups["cyborg"] = [
             contender
             for red in ATTACKERS
-            for contender in (_cyborg(config.cyborg_python, red, stack), _batch(4096, red=red))
+            for contender in (_cyborg(python, red, stack), _batch(MANY, red=red))
         ]
     return groups
 
 
-def _random_actions(games: int) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+def _random_actions(games: int) -> Iterator[NDArray[np.int64]]:
     random = np.random.default_rng(0)
     return cycle([random.integers(0, _core.ACTION_COUNT, games) for _ in range(ACTION_SETS)])
 
 
 def _batch(games: int, *, red: str = "B_lineAgent", threads: int = 1, **more: Any) -> Contender:
-    settings = {"games": games, "red": red, "threads": threads, **more}
+    settings: Settings = {"games": games, "red": red, "threads": threads, **more}
     clock = batch_clock(games, red=red, threads=threads, **more)
     return Contender(name="Batch.step", settings=settings, steps=games, clock=clock)
 
@@ -158,7 +194,7 @@ def _outputs_only(games: int) -> Contender:
 
 def _other_build(folder: Path, games: int, red: str, stack: ExitStack) -> Contender:
     return Contender(
-        name="Batch.step of the other build",
+        name="other build",
         settings={"games": games, "red": red, "threads": 1},
         steps=games,
         clock=stack.enter_context(elsewhere.another_build(folder, games, red)),
@@ -168,7 +204,7 @@ def _other_build(folder: Path, games: int, red: str, stack: ExitStack) -> Conten
 def _cyborg(python: str, red: str, stack: ExitStack) -> Contender:
     return Contender(
         name="CybORG",
-        settings={"games": 1, "red": red},
+        settings={"games": 1, "red": red, "threads": 1},
         steps=1,
         clock=stack.enter_context(elsewhere.cyborg(python, red)),
     )
@@ -187,38 +223,44 @@ def _busy_core() -> Iterator[None]:
 
 def _beside_a_busy_core(pace: Pace) -> list[Measurement]:
     with _busy_core():
-        return compare([_batch(4096, threads=t) for t in (1, 2)], pace, lambda: None)
+        return compare([_batch(MANY, threads=t) for t in (1, 2)], pace, lambda: None)
 
 
-def _ratios(measured: dict[str, list[Measurement]]) -> dict[str, float]:
-    """The figures that claims are made of, each from one group, whose members took turns."""
+def _ratios_within(result: EngineResult) -> Iterator[tuple[str, float]]:
+    cost = result.cost
+    yield "nanoseconds of a Batch.step call", 2 * (cost("call", games=1) - cost("call", games=2))
+    for games in (MANY, MOST):
+        gain = cost("threads", games=games, threads=1) / cost("threads", games=games, threads=2)
+        yield f"2 threads against 1, {games} games", gain
+    gain = cost("busy", threads=1) / cost("busy", threads=2)
+    yield f"2 threads against 1, {MANY} games, beside a busy core", gain
+    for games in (FEW, MANY):
+        unjudged = cost("compliance", games=games, order=None)
+        judged = cost("compliance", games=games, order=ORDER, alignment=None)
+        aligned = cost("compliance", games=games, order=ORDER, alignment=ALIGNMENT)
+        yield f"compliance against none, {games} games", judged / unjudged
+        yield f"compliance and alignment against none, {games} games", aligned / unjudged
+    for games in (MANY, MOST):
+        writing = cost("limit", "outputs only", games=games)
+        yield f"writing outputs against a step, {games} games", writing / cost("limit", games=games)
 
-    def cost(group: str, index: int) -> float:
-        return median(measured[group][index].nanoseconds)
 
-    def gain(group: str, slow: int, fast: int) -> float:
-        return cost(group, slow) / cost(group, fast)
+def _ratios_of_vectors(result: EngineResult) -> Iterator[tuple[str, float]]:
+    for games, red in product((1, FEW, MANY), ATTACKERS):
+        bare = result.cost("vector", games=games, red=red)
+        vector = result.cost("vector", "VectorEnv.step", games=games, red=red)
+        label = f"microseconds of VectorEnv.step over Batch.step, {games} games, {red}"
+        yield label, games * (vector - bare) / 1000
 
-    ratios = {
-        "nanoseconds of a Batch.step call": 2 * (cost("call", 0) - cost("call", 1)),
-        "2 threads against 1, 4096 games": gain("threads", 0, 1),
-        "2 threads against 1, 65536 games": gain("threads", 2, 3),
-        "2 threads against 1, 4096 games, beside a busy core": gain("busy", 0, 1),
-        "compliance against none, 100 games": gain("compliance", 1, 0),
-        "compliance and alignment against none, 100 games": gain("compliance", 2, 0),
-        "compliance against none, 4096 games": gain("compliance", 4, 3),
-        "compliance and alignment against none, 4096 games": gain("compliance", 5, 3),
-        "writing outputs against a step, 4096 games": gain("limit", 2, 0),
-        "writing outputs against a step, 65536 games": gain("limit", 3, 1),
-    }
-    for index in range(0, len(measured["vector"]), 2):
-        settings = measured["vector"][index].settings
-        games, red = int(settings["games"]), settings["red"]
-        extra = games * (cost("vector", index + 1) - cost("vector", index)) / 1000
-        ratios[f"microseconds of VectorEnv.step over Batch.step, {games} games, {red}"] = extra
-    for group, name in (("build", "this build against the other"), ("cyborg", "against CybORG")):
-        for index in range(0, len(measured.get(group, ())), 2):
-            settings = measured[group][index + 1].settings
-            label = f"{name}, {settings['games']} games, {settings['red']}"
-            ratios[label] = gain(group, index, index + 1)
-    return {name: round(value, 3) for name, value in ratios.items()}
+
+def _ratios_elsewhere(result: EngineResult) -> Iterator[tuple[str, float]]:
+    """Those with contenders in other processes, where there were any."""
+    if "build" in result.groups:
+        for games, red in product((FEW, MANY), ATTACKERS):
+            other = result.cost("build", "other build", games=games, red=red)
+            gain = other / result.cost("build", games=games, red=red)
+            yield f"this build against the other, {games} games, {red}", gain
+    if "cyborg" in result.groups:
+        for red in ATTACKERS:
+            gain = result.cost("cyborg", "CybORG", red=red) / result.cost("cyborg", red=red)
+            yield f"against CybORG, {MANY} games, {red}", gain

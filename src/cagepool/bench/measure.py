@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from statistics import median, quantiles
-from typing import Protocol
+from statistics import quantiles
+from typing import Protocol, TypeAlias
 
-Settings = dict[str, str | int | bool]
+Settings: TypeAlias = dict[str, str | float | bool]
 
 
 class Clock(Protocol):
@@ -46,18 +46,24 @@ class Measurement:
         return [1e9 * seconds / (self.calls * self.steps) for seconds in self.seconds]
 
     @property
+    def quartiles(self) -> tuple[float, float, float]:
+        """Of the nanoseconds of one game step; the second is the median."""
+        low, middle, high = quantiles(self.nanoseconds, n=4)
+        return low, middle, high
+
+    @property
     def steps_per_second(self) -> float:
         """Median rate."""
-        return 1e9 / median(self.nanoseconds)
+        return 1e9 / self.quartiles[1]
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
-        low, middle, high = quantiles(self.nanoseconds, n=4)
-        spread = {"median": round(middle, 3), "quartiles": [round(low, 3), round(high, 3)]}
+        low, middle, high = (round(value, 3) for value in self.quartiles)
+        cost = {"median": middle, "quartiles": [low, high], "repetitions": len(self.seconds)}
         return {
             "name": self.name,
             **self.settings,
-            "nanoseconds_per_step": {**spread, "repetitions": len(self.seconds)},
+            "nanoseconds_per_step": cost,
             "steps_per_second": round(self.steps_per_second),
         }
 
@@ -70,6 +76,13 @@ class Pace:
     """Turns of each contender."""
     seconds: float = 0.2
     """Length of one turn, about."""
+
+    def __post_init__(self) -> None:
+        """Check that there will be something to tell."""
+        if self.repetitions < 2:  # quartiles need as many
+            raise ValueError(f"repetitions must be at least 2, got {self.repetitions}")
+        if self.seconds <= 0:
+            raise ValueError(f"seconds must be more than 0, got {self.seconds}")
 
 
 def timed(call: Callable[[], object]) -> Clock:

@@ -1,19 +1,18 @@
 """`cagepool bench`: measure, print a table, write JSON."""
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from rich import box
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
+from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cagepool.bench.engine import EngineConfig, measure_engine
-from cagepool.bench.measure import Pace
+from cagepool.bench.engine import EngineConfig, EngineResult, measure_engine
+from cagepool.bench.measure import Measurement, Pace
 
 QUICK = Pace(repetitions=3, seconds=0.02)
 
@@ -30,13 +29,13 @@ class Bench:
     """JSON file to write."""
     other_build: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """Folder with another build of cagepool to compare with."""
-    cyborg_python: str = sys.executable
-    """A Python that can import CybORG, to compare with."""
+    cyborg_python: Annotated[str | None, arg(metavar="PYTHON")] = None
+    """A Python that can import CybORG, to compare with; none: this one, if it can."""
 
 
 def bench(command: Bench) -> None:
     """Measure speed, print a table and write JSON."""
-    if command.out is not None and not command.out.parent.is_dir():
+    if command.out is not None and (command.out.is_dir() or not command.out.parent.is_dir()):
         raise ValueError(f"out must be a file in a folder that exists, got {command.out}")
     config = EngineConfig(
         pace=QUICK if command.quick else Pace(),
@@ -45,11 +44,11 @@ def bench(command: Bench) -> None:
     )
     result = _measured(config)
     if command.out is not None:
-        command.out.write_text(json.dumps(result, indent=1) + "\n")
+        command.out.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     _print(Console(highlight=False), result)
 
 
-def _measured(config: EngineConfig) -> Any:
+def _measured(config: EngineConfig) -> EngineResult:
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("measuring", total=None)
@@ -60,19 +59,36 @@ def _measured(config: EngineConfig) -> Any:
         return measure_engine(config, show)
 
 
-def _print(console: Console, result: Any) -> None:
-    table = Table("group", "what", "settings", "ns a step", "steps/s", box=box.SIMPLE_HEAD)
-    for column in table.columns[3:]:
-        column.justify = "right"
-    for group, rows in result["groups"].items():
-        for row in rows:
-            cost = row["nanoseconds_per_step"]
-            known = ("name", "nanoseconds_per_step", "steps_per_second")
-            settings = ", ".join(f"{key} {row[key]}" for key in row if key not in known)
-            low, high = cost["quartiles"]
-            shown = f"{cost['median']:.1f} ({low:.1f}-{high:.1f})"
-            table.add_row(group, row["name"], settings, shown, f"{row['steps_per_second']:,}")
-        table.add_section()
+def _print(console: Console, result: EngineResult) -> None:
+    where = result.machine
+    load = f"load {where['load']} before and {result.load_after} after"
+    console.print(f"{where['processor']}, {where['cores']} cores, {load}\n")
+    for group, measurements in result.groups.items():
+        _print_group(console, group, measurements)
+    ratios = Table(Column(justify="right"), Column(), box=None, show_header=False)
+    for name, value in result.ratios.items():
+        ratios.add_row(f"{value:,.0f}" if value >= 1000 else f"{value:.3g}", name)
+    console.print(ratios)
+
+
+def _print_group(console: Console, group: str, measurements: list[Measurement]) -> None:
+    """A table of what differs within the group, under what does not."""
+    names = dict.fromkeys(name for one in measurements for name in one.settings)
+    values = {name: [one.settings.get(name, "") for one in measurements] for name in names}
+    differing = [name for name in names if len(set(values[name])) > 1]
+    common = [f"{name} {values[name][0]}" for name in names if name not in differing]
+    console.print(f"{group}: {', '.join(common)}", style="bold")
+    columns = [Column(name, justify="right") for name in (*differing, "ns a step", "steps/s")]
+    table = Table("what", *columns, box=box.SIMPLE_HEAD)
+    for one in measurements:
+        settings = (str(one.settings.get(name, "")) for name in differing)
+        low, middle, high = map(_shown, one.quartiles)
+        rate = _shown(one.steps_per_second)
+        table.add_row(one.name, *settings, f"{middle} ({low}-{high})", rate)
     console.print(table)
-    for name, value in result["ratios"].items():
-        console.print(f"{name}: {value:,.3g}")
+
+
+def _shown(value: float) -> str:
+    if value >= 1e6:
+        return f"{value / 1e6:,.1f}M"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

@@ -1,0 +1,102 @@
+"""Clocks in other processes."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import cagepool
+from cagepool import _core
+from cagepool.bench.elsewhere import Elsewhere, another_build, cyborg, has_cyborg
+
+ANSWERING = "import sys\nfor line in sys.stdin: print(int(line) / 4, flush=True)"
+# As much of CybORG as the comparison uses; it fails where a reset is left out.
+FAKE_CYBORG = {
+    "__init__.py": """
+class CybORG:
+    def __init__(self, scenario, mode, agents):
+        assert scenario.endswith("Scenario2.yaml") and mode == "sim" and list(agents) == ["Red"]
+""",
+    "Agents/__init__.py": "class B_lineAgent: pass",
+    "Agents/Wrappers.py": """
+class ChallengeWrapper:
+    def __init__(self, env, agent_name):
+        assert agent_name == "Blue"
+    def reset(self):
+        self.steps = 0
+    def step(self, action):
+        assert 0 <= action < 145
+        self.steps += 1
+        assert self.steps <= 100
+""",
+}
+
+
+def python(program: str) -> Elsewhere:
+    return Elsewhere([sys.executable, "-c", program])
+
+
+def test_a_clock_elsewhere_answers_with_its_seconds() -> None:
+    with python(ANSWERING) as clock:
+        assert [clock(2), clock(10)] == [0.5, 2.5]
+
+
+def test_the_process_is_gone_afterwards() -> None:
+    with python(ANSWERING) as clock:
+        clock(1)
+    assert clock._process.returncode is not None
+
+
+def test_a_dead_process_is_reported_with_its_last_words() -> None:
+    with (
+        python("exit('no more')") as clock,
+        pytest.raises(RuntimeError, match=r"-c .* has died: no more$"),
+    ):
+        clock(1)
+
+
+def test_the_death_of_a_process_that_has_answered_is_noticed() -> None:
+    with python("input(); print(1, flush=True); exit('no more')") as clock:
+        assert clock(1) == 1
+        with pytest.raises(RuntimeError, match=r"has died: no more$"):
+            clock(1)
+
+
+def test_a_long_farewell_is_cut_to_its_end() -> None:
+    with python("exit('x' * 10**5 + ' the end')") as clock:
+        with pytest.raises(RuntimeError, match=r"the end$") as caught:
+            clock(1)
+        assert len(str(caught.value)) < 1000
+
+
+def test_a_folder_without_a_build_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"must hold another build of cagepool, got {tmp_path}$"):
+        another_build(tmp_path, 1, "SleepAgent")
+
+
+def test_another_build_is_timed_from_its_own_folder(tmp_path: Path) -> None:
+    package = Path(shutil.copytree(Path(cagepool.__file__).parent, tmp_path / "cagepool"))
+    compiled = Path(_core.__file__)
+    shutil.copy(compiled, package / compiled.name)
+
+    with another_build(tmp_path, 3, "SleepAgent") as clock:
+        assert clock(2) > 0
+
+
+def test_a_python_without_cyborg_is_refused() -> None:
+    assert not has_cyborg("no-such-python")
+    with pytest.raises(ValueError, match=r"can import CybORG, got no-such-python$"):
+        cyborg("no-such-python", "B_lineAgent")
+
+
+def test_cyborg_is_timed_with_its_resets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, source in FAKE_CYBORG.items():
+        path = tmp_path / "CybORG" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    with cyborg(sys.executable, "B_lineAgent") as clock:
+        assert clock(250) > 0
+        assert clock(100) > 0
