@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
 from cagepool.bench.engine import EngineConfig, EngineResult, measure_engine
 from cagepool.bench.measure import Measurement, Pace
+from cagepool.cli.progress import progress_bars
 
 QUICK = Pace(repetitions=3, seconds=0.02)
 
@@ -49,8 +49,7 @@ def bench(command: Bench) -> None:
 
 
 def _measured(config: EngineConfig) -> EngineResult:
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars() as progress:
         bar = progress.add_task("measuring", total=None)
 
         def show(group: str, done: int, total: int) -> None:

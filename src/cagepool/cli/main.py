@@ -25,9 +25,8 @@ def run(arguments: list[str]) -> int:
             f"the command line needs {' and '.join(missing)}: pip install 'cagepool[cli]'"
         )
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="replace"
-        )  # a terminal without a sign for ± still gets a table
+        # A terminal without a sign for ± still gets a table.
+        sys.stdout.reconfigure(errors="replace")
     from cagepool.cli import commands  # noqa: PLC0415 - needs the libraries
 
     try:

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Column, Table
 from tyro.conf import arg
 
 from cagepool import evaluate
+from cagepool.cli.progress import progress_bars
 from cagepool.evaluate.play import OFFICIAL_REDS, Score, ScoreTable, Trial, red_names
 from cagepool.evaluate.scripted import SCRIPTED, Defender
 from cagepool.evaluate.transcript import Turn, transcript
@@ -77,9 +77,7 @@ def play(command: Play) -> None:
 
 
 def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTable:
-    """Play with a bar that shows how far it is, if somebody may be looking."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars() as progress:
         bar = progress.add_task("playing", total=trial.episodes * len(reds))
         return evaluate.score_table(
             defender, trial, reds, lambda games: progress.advance(bar, games)
