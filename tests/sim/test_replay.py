@@ -1,6 +1,8 @@
 """Recorded games, played again."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -106,6 +108,42 @@ def test_any_type_of_integers_will_do(trace: Trace) -> None:
     for name, values in expected.items():
         assert result[name].dtype == values.dtype
         np.testing.assert_array_equal(result[name], values)
+
+
+def test_what_is_given_is_neither_written_nor_handed_back(trace: Trace) -> None:
+    frozen = {name: values.copy() for name, values in trace.items()}
+    for values in frozen.values():
+        values.flags.writeable = False
+
+    result = replay(frozen)
+
+    assert all(values.flags.writeable for values in result.values())
+    assert not any(np.shares_memory(result[name], frozen[name]) for name in frozen)
+
+
+@pytest.mark.parametrize("episode", range(4))
+def test_one_episode_alone_is_the_same(trace: Trace, episode: int) -> None:
+    expected = replay(trace)
+    alone = replay({name: values[episode : episode + 1] for name, values in trace.items()})
+
+    for name in alone.keys() - {"meta"}:
+        np.testing.assert_array_equal(alone[name][0], expected[name][episode])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import cagepool; replay = cagepool.sim.replay",
+        "from cagepool.sim import replay",
+        "from cagepool import sim; replay = sim.replay",
+        "import cagepool.sim.replay; replay = cagepool.sim.replay",
+        "from cagepool.sim.replay import replay as r; from cagepool.sim import replay",
+        "import cagepool.sim.batch, cagepool.sim.replay; from cagepool.sim import replay",
+    ],
+)
+def test_replay_is_the_function_however_it_is_imported(program: str) -> None:
+    """Its module has the same name."""
+    subprocess.run([sys.executable, "-c", f"{program}; assert callable(replay)"], check=True)
 
 
 def test_the_names_of_the_reds_decide_what_their_numbers_mean(trace: Trace) -> None:

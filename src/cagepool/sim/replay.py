@@ -96,7 +96,7 @@ def _checked_shape(trace: Mapping[str, ArrayLike]) -> tuple[int, int]:
 def _field(
     trace: Mapping[str, ArrayLike], name: str, dtype: type[np.integer], shape: tuple[int, ...]
 ) -> NDArray[Any]:
-    """A field in the type that the core takes."""
+    """A copy of a field in the type that the core takes."""
     values = np.asarray(trace[name])
     if values.dtype.kind not in "biu":
         raise TypeError(f"{name} must be of integers, got {values.dtype}")
@@ -108,7 +108,7 @@ def _field(
             f"{name} must be from {limits.min} to {limits.max}, "
             f"got {values.min()} to {values.max()}"
         )
-    return np.ascontiguousarray(values, dtype)
+    return values.astype(dtype, order="C")
 
 
 def _codes(
