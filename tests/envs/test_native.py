@@ -43,6 +43,11 @@ def test_bytes_are_the_same_observations() -> None:
     assert as_bytes.single_observation_space.dtype == np.uint8
 
 
+@pytest.mark.parametrize("dtype", ["uint8", np.uint8, np.dtype("uint8")], ids=str)
+def test_the_type_of_observations_goes_by_its_name_and_as_numpys(dtype: Any) -> None:
+    assert started(observation_dtype=dtype).observations.dtype == np.uint8
+
+
 def test_games_of_a_vector_may_differ() -> None:
     envs = started(3, red=["b_line", "meander", "sleep"], max_steps=[2, 3, 4], autoreset="disabled")
     names = [list(reds.RED_AGENTS)[red] for red in envs.true_state.red]
@@ -190,17 +195,19 @@ def test_a_wrong_setting_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("seed", "sentence"),
+    ("seed", "error", "sentence"),
     [
-        ([1, 2], "one seed a game, got 2 for 4 games"),
-        (-1, r"a seed must be from 0 to 2\*\*64 - 1, got -1"),
-        (2**64 - 2, r"a seed must be from 0 to 2\*\*64 - 1, got 18446744073709551616"),
+        ([1, 2], ValueError, "one seed a game, got 2 for 4 games"),
+        (1.5, TypeError, "seed must be an integer, or one a game, got 1.5"),
+        ("four", TypeError, "seed must be an integer, or one a game, got 'four'"),
+        (-1, ValueError, r"a seed must be from 0 to 2\*\*64 - 1, got -1"),
+        (2**64 - 2, ValueError, r"a seed must be from 0 to 2\*\*64 - 1, got 18446744073709551616"),
     ],
 )
-def test_a_wrong_seed_is_refused(seed: Any, sentence: str) -> None:
+def test_a_wrong_seed_is_refused(seed: Any, error: type[Exception], sentence: str) -> None:
     envs = started()
     before = everything(envs)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(error, match=sentence):
         envs.reset(seed=seed)
     assert everything(envs) == before
 
@@ -249,8 +256,10 @@ def test_without_autoreset_a_game_that_is_over_must_be_reset() -> None:
         lambda envs: envs.save([0]),
         lambda envs: envs.restore([], []),
         lambda envs: envs.render(),
+        lambda envs: envs.action_masks(),
+        lambda envs: envs.true_state_dict(0),
     ],
-    ids=["step", "reset", "save", "restore", "render"],
+    ids=["step", "reset", "save", "restore", "render", "action_masks", "true_state_dict"],
 )
 def test_nothing_works_after_close(use: Callable[[NativeVectorEnv], object]) -> None:
     with started(2, render_mode="ansi") as envs:

@@ -154,14 +154,20 @@ def test_a_game_that_is_over_must_be_reset_where_nothing_else_does() -> None:
         ({"max_steps": 0}, "max_steps must be a whole number from 1 to 65535, got 0"),
         ({"max_steps": 65536}, "max_steps must be a whole number from 1 to 65535, got 65536"),
         ({"max_steps": 1.5}, "max_steps must be a whole number from 1 to 65535, got 1.5"),
-        ({"threads": -1}, "threads must be at least 1, or 0 to choose, got -1"),
+        ({"max_steps": 2.0}, "max_steps must be a whole number from 1 to 65535, got 2.0"),
+        ({"max_steps": None}, "max_steps must be a whole number from 1 to 65535, got None"),
+        ({"green": "no"}, "green must be True or False, got 'no'"),
+        ({"threads": -1}, "threads must be a whole number of at least 1, or 0 .*, got -1"),
+        ({"threads": 1.5}, "threads must be a whole number of at least 1, or 0 .*, got 1.5"),
         ({"alignment": 1.0}, "alignment needs an order"),
         ({"alignment": -1.0, "order": ORDER}, "alignment must be a number of at least 0, got -1"),
         ({"alignment": float("nan"), "order": ORDER}, "alignment must be a number .*, got nan"),
+        ({"alignment": "high", "order": ORDER}, "alignment must be a number .*, got 'high'"),
         ({"autoreset": "never"}, "autoreset must be one of next_step, .*; got 'never'"),
         ({"knowledge": "all"}, "knowledge must be one of true, observed; got 'all'"),
         ({"definition": "x"}, "definition must be one of host, seed; got 'x'"),
         ({"observation_dtype": "int8"}, "observation_dtype must be one of .*; got 'int8'"),
+        ({"observation_dtype": "bits"}, "observation_dtype must be one of .*; got 'bits'"),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
 )
@@ -172,9 +178,16 @@ def test_a_setting_that_is_not_known_lists_those_that_are(
         Batch(2, BatchConfig(**settings))
 
 
-@pytest.mark.parametrize("games", [0, -1])
-def test_a_batch_has_at_least_one_game(games: int) -> None:
-    with pytest.raises(ValueError, match=f"a batch must have at least 1 game, got {games}"):
+@pytest.mark.parametrize("setting", ["red", "edition", "order"])
+@pytest.mark.parametrize("value", [2.1, [2.1, 2.1], {"sleep"}], ids=["number", "numbers", "set"])
+def test_a_name_must_be_a_string(setting: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"^{setting} must be a string, or one a game, got "):
+        Batch(2, BatchConfig(**{setting: value}))
+
+
+@pytest.mark.parametrize("games", [0, -1, 2.5, "3", None])
+def test_a_batch_has_at_least_one_game(games: Any) -> None:
+    with pytest.raises(ValueError, match=f"^a batch must have at least 1 game, got {games!r}$"):
         Batch(games)
 
 

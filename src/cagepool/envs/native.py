@@ -7,7 +7,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from cagepool.envs import endings, seeding, spaces
 from cagepool.envs.arrays import Bools, Doubles, Infos, Observations, integers, read_only
@@ -169,13 +169,13 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
 
     def copy(self, sources: ArrayLike, targets: ArrayLike) -> None:
         """Put copies of games in the place of others; `reseed` them if their luck should differ."""
-        self.restore(targets, self.save(sources))
+        self.restore(integers("targets", targets), self.save(integers("sources", sources)))
 
     def reseed(self, ids: ArrayLike, seeds: Iterable[int]) -> None:
         """Let games draw from new random streams from here on."""
         self.batch.reseed(integers("ids", ids), seeding.as_array(seeds))
 
-    def _set_spaces(self, dtype: str) -> None:
+    def _set_spaces(self, dtype: DTypeLike) -> None:
         self.single_observation_space = spaces.observation_space(dtype)
         self.single_action_space = spaces.action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)

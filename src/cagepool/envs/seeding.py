@@ -16,10 +16,13 @@ def by_game(seed: Seed, games: int) -> dict[int, int]:
     """Seeds of the games that get one: `seed + i` for game i, or those of a list.
 
     Raises:
+        TypeError: it is neither a number nor a list.
         ValueError: there is not one entry a game, or a seed is out of range.
     """
     if seed is None:
         return {}
+    if isinstance(seed, str | float):
+        raise TypeError(f"seed must be an integer, or one a game, got {seed!r}")
     given = range(seed, seed + games) if isinstance(seed, int | np.integer) else list(seed)
     if len(given) != games:
         raise ValueError(f"there must be one seed a game, got {len(given)} for {games} games")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from gymnasium.vector import AutoresetMode
+from numpy.typing import DTypeLike
 
 from cagepool.sim.batch import BatchConfig
 
@@ -24,7 +25,7 @@ class GameSettings(TypedDict, total=False):
     alignment: float
     knowledge: Literal["true", "observed"]
     definition: Literal["host", "seed"]
-    observation_dtype: Literal["float32", "uint8"]
+    observation_dtype: DTypeLike
 
 
 class VectorSettings(GameSettings, total=False):

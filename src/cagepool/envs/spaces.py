@@ -4,12 +4,13 @@ from typing import cast
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
+from numpy.typing import DTypeLike
 
 from cagepool import _core
 from cagepool.envs.arrays import Observations
 
 
-def observation_space(dtype: str) -> Space[Observations]:
+def observation_space(dtype: DTypeLike) -> Space[Observations]:
     """The 52 bits of an observation."""
     space = Box(0, 1, (_core.OBSERVATION_SIZE,), np.dtype(dtype).type)
     return cast("Space[Observations]", space)

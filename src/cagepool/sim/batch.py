@@ -1,12 +1,13 @@
 """A batch of games, with the arrays that the core writes and Python reads."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
 from cagepool.sim import layout, orders, reds
@@ -23,6 +24,8 @@ AUTORESET = {
 }
 KNOWLEDGE = {"true": _core.Knowledge.TRUE, "observed": _core.Knowledge.OBSERVED}
 DEFINITIONS = {"host": _core.Definition.HOST, "seed": _core.Definition.SEED}
+COUNTERS = ("compliant", "violations", "wasted", "fixes", "threat_steps")
+assert len(COUNTERS) == _core.COUNTER_COUNT
 # Below this many games a thread the hand-over costs more than the help (benchmarks/engine.json).
 GAMES_PER_THREAD = 2048
 
@@ -49,8 +52,8 @@ class BatchConfig:
     """Compliance as specified, or the older definition, for comparison."""
     autoreset: Literal["next_step", "same_step", "disabled"] = "next_step"
     """When a game that is over starts anew, in Gymnasium's terms."""
-    observation_dtype: Literal["float32", "uint8"] = "float32"
-    """Type of the 52 values."""
+    observation_dtype: DTypeLike = "float32"
+    """Type of the 52 values: float32 or uint8, by name or as NumPy's own."""
     threads: int = 0
     """Threads that step games; 0: as many as help on this machine."""
 
@@ -59,11 +62,12 @@ class BatchConfig:
         _one_of("autoreset", self.autoreset, AUTORESET)
         _one_of("knowledge", self.knowledge, KNOWLEDGE)
         _one_of("definition", self.definition, DEFINITIONS)
-        _one_of("observation_dtype", self.observation_dtype, ("float32", "uint8"))
-        if self.threads < 0:
-            raise ValueError(f"threads must be at least 1, or 0 to choose, got {self.threads}")
-        if not (np.isfinite(self.alignment) and self.alignment >= 0):
-            raise ValueError(f"alignment must be a number of at least 0, got {self.alignment}")
+        _check_dtype(self.observation_dtype)
+        if not _is_whole(self.threads) or self.threads < 0:
+            wanted = "a whole number of at least 1, or 0 to choose"
+            raise ValueError(f"threads must be {wanted}, got {self.threads!r}")
+        if not isinstance(self.alignment, Real) or not 0 <= self.alignment < np.inf:
+            raise ValueError(f"alignment must be a number of at least 0, got {self.alignment!r}")
         if self.alignment and self.order is None:
             raise ValueError(
                 f"alignment needs an order, got alignment={self.alignment} and no order"
@@ -79,9 +83,7 @@ class Batch:
     """
 
     observations: NDArray[Any]  # (games, 52)
-    final_observations: NDArray[
-        Any
-    ]  # (games, 52), last observation of the episode that ended; same_step only
+    final_observations: NDArray[Any]  # the same of the last episode that ended; same_step only
     rewards: Doubles  # (games,)
     truncations: NDArray[np.bool_]  # (games,)
     moves: Structs  # (games,), what blue, green and red did in the last step
@@ -99,10 +101,10 @@ class Batch:
             ValueError: a setting is not one that the game knows.
         """
         config = config or BatchConfig()
-        if games < 1:
-            raise ValueError(f"a batch must have at least 1 game, got {games}")
+        if not _is_whole(games) or games < 1:
+            raise ValueError(f"a batch must have at least 1 game, got {games!r}")
         self.config = config
-        self.games = games
+        self.games = int(games)
         judged = games if config.order is not None else 0
         shown = np.dtype(config.observation_dtype)
         self.observations = np.zeros((games, _core.OBSERVATION_SIZE), shown)
@@ -123,18 +125,18 @@ class Batch:
     def _make_core(self) -> _core.Batch:
         config, games = self.config, self.games
         judged = config.order is not None
-        bytes_shown = config.observation_dtype == "uint8"
+        bytes_shown = self.observations.dtype == np.uint8
         finals = self.final_observations if len(self.final_observations) else None
         horizons = _per_game("max_steps", config.max_steps, games, _checked_horizon)
-        threads = config.threads or max(1, min(os.cpu_count() or 1, games // GAMES_PER_THREAD))
+        threads = int(config.threads) or max(1, min(os.cpu_count() or 1, games // GAMES_PER_THREAD))
         return _core.Batch(
             seeds=np.zeros(games, np.uint64),
             horizons=np.array(horizons, np.uint16),
-            reds=np.array(_per_game("red", config.red, games, reds.bits), np.uint8),
+            reds=np.array(_names_per_game("red", config.red, games, reds.bits), np.uint8),
             editions=np.array(
-                _per_game("edition", config.edition, games, _edition_number), np.uint8
+                _names_per_game("edition", config.edition, games, _edition_number), np.uint8
             ),
-            greens=np.array(_per_game("green", config.green, games, bool), np.bool_),
+            greens=np.array(_per_game("green", config.green, games, _checked_green), np.bool_),
             float_observations=None if bytes_shown else self.observations,
             byte_observations=self.observations if bytes_shown else None,
             rewards=self.rewards,
@@ -145,7 +147,7 @@ class Batch:
             byte_final_observations=finals if bytes_shown else None,
             episode_returns=self.episode_returns,
             episode_lengths=self.episode_lengths,
-            orders=np.array(_per_game("order", config.order, games, orders.number), np.uint8)
+            orders=np.array(_names_per_game("order", config.order, games, orders.number), np.uint8)
             if judged
             else None,
             counters=self.counters if judged else None,
@@ -186,12 +188,22 @@ class Batch:
         self.core.reseed(ids, seeds)
 
 
-COUNTERS = ("compliant", "violations", "wasted", "fixes", "threat_steps")
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer)
 
 
-def _one_of(name: str, value: str, known: Any) -> None:
+def _one_of(name: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def _check_dtype(dtype: DTypeLike) -> None:
+    try:
+        known = np.dtype(dtype) in (np.float32, np.uint8)
+    except TypeError:  # not a type at all
+        known = False
+    if not known:
+        raise ValueError(f"observation_dtype must be one of float32, uint8; got {dtype!r}")
 
 
 def _per_game(name: str, value: Any, games: int, convert: Callable[[Any], T]) -> list[T]:
@@ -205,12 +217,29 @@ def _per_game(name: str, value: Any, games: int, convert: Callable[[Any], T]) ->
     return [convert(item) for item in value]
 
 
+def _names_per_game(name: str, value: Any, games: int, convert: Callable[[str], T]) -> list[T]:
+    """The same for settings that go by names."""
+
+    def checked(item: Any) -> T:
+        if not isinstance(item, str):
+            raise TypeError(f"{name} must be a string, or one a game, got {item!r}")
+        return convert(item)
+
+    return _per_game(name, value, games, checked)
+
+
 def _checked_horizon(max_steps: Any) -> int:
-    if int(max_steps) != max_steps or not 1 <= max_steps <= _core.MAX_STEPS:
+    if not _is_whole(max_steps) or not 1 <= max_steps <= _core.MAX_STEPS:
         raise ValueError(
-            f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, got {max_steps}"
+            f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, got {max_steps!r}"
         )
     return int(max_steps)
+
+
+def _checked_green(green: Any) -> bool:
+    if green not in (True, False):
+        raise ValueError(f"green must be True or False, got {green!r}")
+    return bool(green)
 
 
 def _edition_number(name: str) -> int:
