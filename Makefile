@@ -50,8 +50,10 @@ stub: setup ## write the stub of the compiled module anew
 train: setup ## play 100 games against each red with a scripted defender
 	$(BIN)/cagepool play --red B_lineAgent RedMeanderAgent SleepAgent --blue react-restore --episodes 100
 
-bench: setup ## measure the speed of the engine
-	$(BIN)/cagepool bench engine
+bench: setup ## measure the speed of the engine, also against a build for this processor
+	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
+		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON
+	$(BIN)/cagepool bench engine --other-build build/native-python
 
 sanitize: sanitize-asan sanitize-tsan sanitize-python ## test under ASan, UBSan and TSan
 
