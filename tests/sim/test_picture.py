@@ -1,9 +1,5 @@
 """The picture of a game, as people see it."""
 
-import re
-
-import numpy as np
-
 from cagepool.sim.hosts import HOSTS
 from cagepool.sim.picture import picture
 from tests.sim.games import play, started
@@ -76,15 +72,3 @@ def test_the_service_tells_its_story() -> None:
     assert "OTService is stopped; red knows of it; Impact can stop it" in picture(batch, 0)
     play(batch, "Restore Op_Server0")
     assert "OTService runs; red knows of it; Impact can no longer stop it" in picture(batch, 0)
-
-
-def test_colors_change_nothing_but_the_color() -> None:
-    batch = started(1, seed=2, red="meander", green=True)
-    rng = np.random.default_rng(0)
-    for _ in range(40):
-        batch.step(rng.integers(0, 145, 1))
-    plain, colored = picture(batch, 0), picture(batch, 0, color=True)
-    assert plain.isascii()
-    assert "\x1b" not in plain
-    assert "\x1b[31mprivileged\x1b[0m" in colored
-    assert re.sub(r"\x1b\[\d+m", "", colored) == plain

@@ -16,21 +16,16 @@ _COLUMNS = (
     *("host", "subnet", _BAR, "activity", "compromised", _BAR),
     *("access", "priv", "seen", "unseen", "malware", "decoys"),
 )
-_RED, _YELLOW, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[0m"
-_COLORS = {
-    **dict.fromkeys(("Exploit", "Privileged", "privileged"), _RED),
-    **dict.fromkeys(("Scan", "Unknown", "User", "user", "file"), _YELLOW),
-}
 
 
-def picture(batch: Batch, game: int, *, color: bool = False) -> str:
+def picture(batch: Batch, game: int) -> str:
     """Draw one game as a table of its hosts, the last step above it and OTService below.
 
     `priv`, `seen` and `unseen` count red's sessions: privileged ones, and those at user level that
     blue has seen and can remove, or has not.
     """
     rows = [_host(batch, game, host) for host in range(_core.HOST_COUNT)]
-    lines = [*_last_step(batch, game), "", *_table(rows, color=color), "", _service(batch, game)]
+    lines = [*_last_step(batch, game), "", *_table(rows), "", _service(batch, game)]
     return "\n".join(lines) + "\n"
 
 
@@ -82,7 +77,7 @@ def _service(batch: Batch, game: int) -> str:
     return f"OTService {running}; {known}; Impact {exposed}"
 
 
-def _table(rows: Sequence[Sequence[str]], *, color: bool) -> Iterator[str]:
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     lines = [_COLUMNS, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     heading, *body = (
@@ -93,10 +88,4 @@ def _table(rows: Sequence[Sequence[str]], *, color: bool) -> Iterator[str]:
     yield f"{'':{blue}}{_BAR}  {'what blue sees':{truth - blue - 3}}{_BAR}  what is true"
     yield columns.rstrip()
     for line in body:
-        names, facts = line[:2], line[2:]
-        yield "  ".join([*names, *(map(_painted, facts) if color else facts)]).rstrip()
-
-
-def _painted(cell: str) -> str:
-    paint = _COLORS.get(cell.rstrip())
-    return f"{paint}{cell}{_PLAIN}" if paint else cell
+        yield "  ".join(line).rstrip()

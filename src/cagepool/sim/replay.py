@@ -36,13 +36,7 @@ def replay(trace: Mapping[str, ArrayLike]) -> Trace:
     shape = _checked_shape(trace)
     blue_action = _field(trace, "blue_action", np.uint8, shape)
     draws = {name: _field(trace, name, np.int8, shape) for name in DRAWS}
-    defaults = {"ep_edition": _edition_number(names), "ep_policy": -1}
-    episodes = {
-        name: np.full(shape[0], defaults[name], np.int8)
-        if name in defaults and name not in trace
-        else _field(trace, name, np.int8, shape[:1])
-        for name in ("ep_red", "ep_policy", "ep_green", "ep_edition")
-    }
+    episodes = _episodes(trace, names, shape[0])
     rows = np.zeros(blue_action.size, layout.TRACE_ROW)
     _core.replay(
         red=_codes(episodes, "ep_red", names["red_names"], _red_code),
@@ -91,6 +85,17 @@ def _checked_shape(trace: Mapping[str, ArrayLike]) -> tuple[int, int]:
     if len(shape) != 2:
         raise ValueError(f"blue_action must have shape (episodes, steps), got {shape}")
     return shape
+
+
+def _episodes(trace: Mapping[str, ArrayLike], names: dict[str, Any], count: int) -> Trace:
+    """The fields that say what is played in each episode."""
+    defaults = {"ep_edition": _edition_number(names), "ep_policy": -1}
+    return {
+        name: np.full(count, defaults[name], np.int8)
+        if name in defaults and name not in trace
+        else _field(trace, name, np.int8, (count,))
+        for name in ("ep_red", "ep_policy", "ep_green", "ep_edition")
+    }
 
 
 def _field(
