@@ -7,9 +7,6 @@ import numpy as np
 from cagepool.envs.arrays import Ints
 from cagepool.sim.batch import Batch
 
-# References to the blank page when nobody else has it: the attribute, and getrefcount's argument.
-_ALONE = 2
-
 
 class Pages:
     """Two arrays that a batch writes in turn; one that somebody still holds is left to them."""
@@ -17,6 +14,7 @@ class Pages:
     def __init__(self, batch: Batch) -> None:
         """Let the batch go on in its own array until the first turn."""
         self._blank = np.empty_like(batch.observations)
+        self._alone = getrefcount(self._blank)  # as long as nobody else has it
 
     def step(self, batch: Batch, actions: Ints, red_actions: Ints | None) -> int:
         """Step the batch, with the outcome on a blank page; returns how many episodes ended."""
@@ -36,6 +34,6 @@ class Pages:
         batch.observations, self._blank = self._blank, batch.observations
 
     def _blank_for(self, batch: Batch) -> None:
-        if getrefcount(self._blank) > _ALONE:
+        if getrefcount(self._blank) > self._alone:
             self._blank = np.empty_like(self._blank)
         batch.core.redirect(self._blank)

@@ -98,11 +98,14 @@ class Batch:
         """Make the games; they must be reset before the first step.
 
         Raises:
+            TypeError: the number of games is not whole, or a name is not a string.
             ValueError: a setting is not one that the game knows.
         """
         config = config or BatchConfig()
-        if not _is_whole(games) or games < 1:
-            raise ValueError(f"a batch must have at least 1 game, got {games!r}")
+        if not _is_whole(games):
+            raise TypeError(f"the number of games must be an integer, got {games!r}")
+        if games < 1:
+            raise ValueError(f"a batch must have at least 1 game, got {games}")
         self.config = config
         self.games = int(games)
         judged = games if config.order is not None else 0
