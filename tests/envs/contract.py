@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from cagepool import make_vec
-from cagepool.envs import Cage2Env
+from cagepool.envs import Cage2Env, NativeVectorEnv
 from cagepool.envs.settings import GameSettings
 
 AnyVectorEnv: TypeAlias = VectorEnv[Any, Any, Any]
@@ -27,6 +27,18 @@ def sync(num_envs: int, mode: str, **settings: Unpack[GameSettings]) -> AnyVecto
         return Cage2Env(**settings)
 
     return SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode[mode.upper()])
+
+
+def started(num_envs: int = 4, **options: Any) -> NativeVectorEnv:
+    """Native games that have begun."""
+    envs = make_vec(num_envs, **options)
+    envs.reset(seed=1)
+    return envs
+
+
+def everything(envs: NativeVectorEnv) -> list[bytes]:
+    """All there is to know of native games."""
+    return envs.save(range(envs.num_envs))
 
 
 # The first is the reference; every other one must do the same.

@@ -1,10 +1,12 @@
 """What the tests of the simulator share: making games, playing them, looking at all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -95,3 +97,13 @@ def played(batch: Batch, games: Iterable[int]) -> list[list[bytes]]:
         play(batch, action)
         history.append(shown(batch))
     return history
+
+
+@contextmanager
+def refused(batch: Batch, error: type[Exception], match: str) -> Iterator[None]:
+    """Expect an error that leaves all games as they are."""
+    everyone = ints(range(batch.games))
+    before = shown(batch), batch.save(everyone)
+    with pytest.raises(error, match=match):
+        yield
+    assert (shown(batch), batch.save(everyone)) == before

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cagepool.sim import COUNTERS, Batch, actions, orders
 from cagepool.sim.hosts import HOSTS
-from tests.sim.games import SEEDS, ints, play, started
+from tests.sim.games import SEEDS, ints, play, played, started
 
 TYPES = {
     "defender": ["Defender"],
@@ -187,3 +187,13 @@ def test_the_inputs_of_a_policy_are_one_hot_by_position() -> None:
     table = orders.one_hot(order).reshape(5, 5)
     assert [orders.TYPES[column] for column in table.argmax(axis=1)] == order.split(">")
     assert table.sum() == 5
+
+
+def test_a_copied_game_takes_its_order_along() -> None:
+    batch = started(2, order=["reverse", "critical_first"], max_steps=60)
+    played(batch, [0] * 10)
+    batch.copy(ints([0]), ints([1]))
+    for action in range(15, 28):
+        batch.step(ints([action, action]))
+    assert batch.counters[0].tolist() == batch.counters[1].tolist()
+    assert batch.counters[0].any()

@@ -292,13 +292,3 @@ def test_a_restored_game_shows_what_the_saved_one_showed(
     for array in (batch.observations, batch.moves, batch.true_state, batch.counters, rows(batch)):
         np.testing.assert_array_equal(array[0], array[1])
     assert (batch.rewards[1], batch.truncations[1]) == (0, False)  # which belong to a step
-
-
-def test_a_copied_game_takes_its_order_along() -> None:
-    batch = started(2, order=["reverse", "critical_first"], max_steps=60)
-    played(batch, [0] * 10)
-    batch.copy(ints([0]), ints([1]))
-    for action in range(15, 28):
-        batch.step(ints([action, action]))
-    assert batch.counters[0].tolist() == batch.counters[1].tolist()
-    assert batch.counters[0].any()
