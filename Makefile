@@ -27,7 +27,7 @@ help: ## list the targets
 
 setup: $(BUILT) ## build and install into .venv, editable (NATIVE=ON: tuned for this processor)
 
-test: setup lint $(OLDEST) ## set up, then lint, types and all tests
+test: setup lint tidy $(OLDEST) ## set up, then lint, types and all tests
 	$(BIN)/pytest
 	PYTHONPATH=$(OLDEST) $(BIN)/python -c \
 		'import gymnasium as g; assert g.__version__ == "$(OLDEST_GYMNASIUM)", g.__version__'
@@ -75,9 +75,9 @@ sanitize-python: setup
 	ASAN_OPTIONS=halt_on_error=1:detect_leaks=0 PYTHONPATH=build/asan-python:$(SITE) \
 	$(BIN)/python -S -m pytest tests/sim
 
-tidy: $(TOOLS) ## look for mistakes in the core with clang-tidy
+tidy: setup ## look for mistakes in the core with clang-tidy
 	$(CONFIGURE) -B build/tidy
-	$(BIN)/clang-tidy --quiet -p build/tidy $(wildcard cpp/core/*.cpp)
+	$(BIN)/clang-tidy --quiet -p build/tidy $(wildcard cpp/core/*.cpp) 2> build/tidy/noise.txt
 
 wheel: $(TOOLS) ## build a wheel for any machine of this kind into dist/
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir $(DIST) \

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace cagepool {
 namespace {
@@ -104,9 +105,8 @@ Batch::Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset au
   unstarted_ = settings_.size();
   log_size_ = longest(settings_);
   logs_.resize(settings_.size() * log_size_);
-  takes_red_actions_ = std::any_of(settings_.begin(), settings_.end(), [](const Setting& setting) {
-    return (setting.reds & kGivenRed) != 0;
-  });
+  takes_red_actions_ = std::ranges::any_of(
+      settings_, [](const Setting& setting) { return (setting.reds & kGivenRed) != 0; });
   if (threads > 1) pool_.emplace(threads);
 }
 
@@ -186,7 +186,7 @@ void Batch::check_step(std::span<const std::int64_t> actions,
     std::uint64_t largest = 0;
     for (const std::int64_t action : given)
       largest = std::max(largest, static_cast<std::uint64_t>(action));
-    if (largest < static_cast<std::uint64_t>(limit)) return;
+    if (std::cmp_less(largest, limit)) return;
     for (std::size_t i = 0; i < count; ++i) {
       if (given[i] >= 0 && given[i] < limit) continue;
       throw std::out_of_range("the " + name + " of game " + std::to_string(id_of(i)) +

@@ -326,7 +326,7 @@ inline Step play(Slot slot, int action, RedAction given, const Source& draws, co
   game.last_success = outcome.success;
 
   const auto activity_on = [&](int host, Noise green_there, Noise red_there) {
-    const bool decoy = placed & (blue.host == host);
+    const bool decoy = placed & (int{blue.host} == host);
     return kActivities[static_cast<std::size_t>(green_there)][static_cast<std::size_t>(red_there)]
                       [decoy];
   };

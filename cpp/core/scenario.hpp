@@ -23,7 +23,7 @@ using Mask = std::uint16_t;
 /// least one of the eight ports.
 using Ports = Byte;
 
-enum Host : int {
+enum Host : std::uint8_t {
   kDefender,
   kEnterprise0,
   kEnterprise1,
@@ -39,7 +39,7 @@ enum Host : int {
   kUser4,
 };
 
-enum Subnet : int { kEnterpriseNet, kOperationalNet, kUserNet };
+enum Subnet : std::uint8_t { kEnterpriseNet, kOperationalNet, kUserNet };
 
 enum class Edition : std::uint8_t { k21, kLeaderboard };
 

@@ -143,8 +143,7 @@ void restore_game(const Job& job, std::size_t id, const Snapshot& snapshot) {
   job.settings[id] = snapshot.setting;
   slot.game() = snapshot.game;
   slot.truth() = snapshot.truth;
-  if (!snapshot.log.empty())
-    std::copy(snapshot.log.begin(), snapshot.log.end(), slot.log().begin());
+  if (!snapshot.log.empty()) std::ranges::copy(snapshot.log, slot.log().begin());
   show(job, id, snapshot.game.observation);
   job.out.moves[id] = snapshot.moves;
   job.out.rewards[id] = 0.0;
