@@ -21,8 +21,8 @@ class IntRow {
     if (is_buffer) PyBuffer_Release(&view_);
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
-                 "%s must be a contiguous int64 array of one dimension, got %.200R", name,
-                 object.ptr());
+                 "%s must be a contiguous int64 array of one dimension, got %.100s", name,
+                 nanobind::repr(object).c_str());
     throw nanobind::python_error();
   }
   ~IntRow() {

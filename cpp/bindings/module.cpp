@@ -165,7 +165,7 @@ void restore_games(BoundBatch& self, nb::handle ids, const nb::typed<nb::list, n
   std::vector<Blob> views;
   for (const nb::handle item : blobs) {
     if (!PyBytes_Check(item.ptr())) {
-      PyErr_Format(PyExc_TypeError, "a snapshot must be bytes, got %.200R", item.ptr());
+      PyErr_Format(PyExc_TypeError, "a snapshot must be bytes, got %.100s", nb::repr(item).c_str());
       throw nb::python_error();
     }
     const auto blob = nb::borrow<nb::bytes>(item);

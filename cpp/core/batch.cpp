@@ -107,7 +107,10 @@ Batch::Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset au
   logs_.resize(settings_.size() * log_size_);
   takes_red_actions_ = std::ranges::any_of(
       settings_, [](const Setting& setting) { return (setting.reds & kGivenRed) != 0; });
-  if (threads > 1) pool_.emplace(threads);
+  // More threads than chunks would never find work.
+  const std::size_t useful = (settings_.size() + kChunk - 1) / kChunk;
+  threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful));
+  if (threads > 1) pool_.reset(std::make_unique<Pool>(threads).release());
 }
 
 Job Batch::job() {
@@ -229,7 +232,7 @@ std::size_t Batch::step(std::span<const std::int64_t> actions,
   all.red_actions = red_actions.empty() ? nullptr : red_actions.data();
   const Kernel kernel = kernel_for(all);
   const std::size_t count = actions.size();
-  if (!pool_ || count <= kChunk) return kernel(all, 0, count);
+  if (!pool_ || count <= kChunk || !pool_->is_of_this_process()) return kernel(all, 0, count);
   std::atomic<std::size_t> ended = 0;
   pool_->run((count + kChunk - 1) / kChunk, [&](std::size_t chunk) {
     ended += kernel(all, chunk * kChunk, std::min(count, (chunk + 1) * kChunk));

@@ -2,6 +2,7 @@
 // Many games stepped together into memory that belongs to the caller.
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -61,7 +62,7 @@ class Batch {
   ComplianceRule rule_;
   bool takes_red_actions_;
   std::size_t unstarted_;
-  std::optional<Pool> pool_;
+  std::unique_ptr<Pool, EndPool> pool_;
   std::atomic<bool> entered_ = false;
 };
 

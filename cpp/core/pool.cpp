@@ -20,12 +20,19 @@ void spin(Predicate is_over) {
 }  // namespace
 
 Pool::Pool(int threads) : parts_(static_cast<std::size_t>(threads)) {
-  for (std::size_t part = 1; part < parts_.size(); ++part) {
-    helpers_.emplace_back([this, part] { help(part); });
+  try {
+    for (std::size_t part = 1; part < parts_.size(); ++part) {
+      helpers_.emplace_back([this, part] { help(part); });
+    }
+  } catch (...) {  // no more threads to be had: let those end that have begun
+    stop();
+    throw;
   }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;

@@ -1,12 +1,15 @@
 #pragma once
 // A few threads that share the chunks of one job with the caller.
 
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -25,6 +28,9 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  /// False in a child that was forked: the threads stayed behind, and their traces would block an
+  /// orderly end.
+  bool is_of_this_process() const { return owner_ == getpid(); }
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
   /// Call `work(chunk)` once for every chunk below `chunks`. The first exception is rethrown after
@@ -32,9 +38,11 @@ class Pool {
   void run(std::size_t chunks, const std::function<void(std::size_t)>& work);
 
  private:
+  void stop();
   void help(std::size_t part);
   void take_chunks(std::size_t own_part);
 
+  const pid_t owner_ = getpid();
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;
@@ -53,6 +61,13 @@ class Pool {
   int asleep_ = 0;
   std::exception_ptr error_;
   std::vector<std::jthread> helpers_;
+};
+
+/// Ends a pool where it can be ended, and else leaves it alone.
+struct EndPool {
+  void operator()(Pool* pool) const {
+    if (pool->is_of_this_process()) std::default_delete<Pool>()(pool);
+  }
 };
 
 }  // namespace cagepool

@@ -38,10 +38,18 @@ constexpr std::uint32_t below(std::uint32_t random, std::uint32_t count) {
   return static_cast<std::uint32_t>((std::uint64_t{random} * count) >> 32);
 }
 
-/// Index of the set bit of `mask` that has `rank` set bits below it.
+/// Index of the set bit of `mask` that has `rank` set bits below it. By halves and without a
+/// branch: a loop over the bits would end where no processor can guess.
 inline int select_bit(std::uint32_t mask, std::uint32_t rank) {
-  for (; rank != 0; --rank) mask &= mask - 1;
-  return std::countr_zero(mask);
+  std::uint32_t base = 0;
+  for (const std::uint32_t half : {8u, 4u, 2u, 1u}) {
+    const std::uint32_t low = (mask >> base) & ((1u << half) - 1);
+    const auto below_half = static_cast<std::uint32_t>(std::popcount(low));
+    const std::uint32_t is_above = rank >= below_half;
+    rank -= is_above * below_half;
+    base += is_above * half;
+  }
+  return static_cast<int>(base);
 }
 
 class Draws {
@@ -51,8 +59,7 @@ class Draws {
   /// G1, G2: the host that green scans, or -1.
   int green() const {
     const std::uint64_t word = random_word(key_, step_, 2);
-    if (word >> 63) return -1;
-    return select_bit(kGreenTargets, word & 7u);
+    return word >> 63 ? -1 : kGreenHosts[word & 7u];
   }
   /// B1, M1, M2, M3: one of the candidates.
   int target(Mask candidates) const {

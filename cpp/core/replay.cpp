@@ -15,6 +15,7 @@ class FedDraws {
 
   int green() const {
     const int host = inputs_.green_host[row_];
+    constexpr Mask kGreenTargets = kEnterpriseServers | kUserTargets | bit(kUser0);
     if (host != -1) require(host, kGreenTargets, "green_host", "hosts that green scans");
     return host;
   }

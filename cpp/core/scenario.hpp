@@ -124,7 +124,9 @@ inline constexpr Mask kEnterpriseServers =
 inline constexpr Mask kOperational =
     bit(kOpHost0) | bit(kOpHost1) | bit(kOpHost2) | bit(kOpServer0);
 inline constexpr Mask kUserTargets = bit(kUser1) | bit(kUser2) | bit(kUser3) | bit(kUser4);
-inline constexpr Mask kGreenTargets = kEnterpriseServers | kUserTargets | bit(kUser0);
+/// The hosts that green scans (rules 4.2).
+inline constexpr std::array<std::int8_t, 8> kGreenHosts{
+    kEnterprise0, kEnterprise1, kEnterprise2, kUser0, kUser1, kUser2, kUser3, kUser4};
 /// Hosts whose loss costs 1.0 a step, and those whose loss costs 0.1 (rules 9).
 inline constexpr Mask kDear = kEnterpriseServers | bit(kOpServer0);
 inline constexpr Mask kCheap = kAllHosts & ~kDear & ~bit(kUser0);

@@ -1,5 +1,7 @@
 """What the native vector environment refuses: each with a sentence, and nothing is changed."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -165,3 +167,19 @@ def test_a_second_thread_is_refused_at_once(method: str) -> None:
     assert isinstance(interruption.error, RuntimeError)
     assert "used by one thread at a time" in str(interruption.error)
     assert everything(envs) == everything(alone)
+
+
+def test_a_forked_child_can_step_and_close() -> None:
+    """It has none of the threads; without care it would wait for them for ever."""
+    program = (
+        "import os, cagepool, numpy as np\n"
+        "envs = cagepool.make_vec(2048, threads=2)\n"
+        "envs.reset(seed=0)\n"
+        "actions = np.zeros(2048, np.int64)\n"
+        "envs.step(actions)\n"
+        "child = os.fork()\n"
+        "envs.step(actions)\n"
+        "envs.close()\n"
+        "if child: assert os.waitpid(child, 0)[1] == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
