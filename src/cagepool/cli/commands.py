@@ -5,9 +5,10 @@ from typing import Any
 
 import tyro
 
+from cagepool.cli.parity import Parity, parity
 from cagepool.cli.play import Play, play
 
-COMMANDS: dict[type[Any], Callable[[Any], None]] = {Play: play}
+COMMANDS: dict[type[Any], Callable[[Any], None]] = {Play: play, Parity: parity}
 
 
 def run(arguments: Sequence[str]) -> None:
