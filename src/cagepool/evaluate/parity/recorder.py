@@ -4,16 +4,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.envs.cyborg import CybORGEnv
 from cagepool.evaluate.parity.blues import BLUES
-from cagepool.evaluate.parity.sight import Sight, dictionary_faults
+from cagepool.evaluate.parity.sight import Sight
 from cagepool.sim import actions, hosts, layout, reds
 from cagepool.sim.replay import Trace
+
+Sessions: TypeAlias = dict[str, list[tuple[str, int, str, str]]]
+"""Account, number, type and agent of the sessions of each host."""
 
 DICTIONARY_EVERY = 10  # steps; it is slow
 
@@ -25,7 +28,7 @@ class Recording:
     trace: Trace  # with a leading axis of length 1
     true_states: NDArray[np.void]  # (1, steps)
     reused_pid: bool  # a process got the id of a dead suspect (docs/rules.md, section 14)
-    dictionary_faults: list[tuple[int, str]]  # step, and where the dictionary says otherwise
+    sessions: dict[int, Sessions]  # after every tenth step, as CybORG's dictionary has them
 
 
 def record(env: CybORGEnv, blue: str, seed: int) -> Recording:
@@ -36,7 +39,7 @@ def record(env: CybORGEnv, blue: str, seed: int) -> Recording:
     rows = np.zeros(env.max_steps, layout.TRACE_ROW)
     truths = np.zeros(env.max_steps, layout.TRUE_STATE)
     blue_actions = np.zeros(env.max_steps, np.uint8)
-    faults = []
+    sessions = {}
     for step in range(env.max_steps):
         action = blue_actions[step] = act(sight.last_target)
         sight.before()
@@ -46,10 +49,21 @@ def record(env: CybORGEnv, blue: str, seed: int) -> Recording:
         rows[step]["obs"] = observation
         rows[step]["reward_tenths"] = round(10 * reward)
         if step % DICTIONARY_EVERY == DICTIONARY_EVERY - 1:
-            faults += [(step, said) for said in dictionary_faults(env.true_state_dict(), truth)]
+            sessions[step] = sessions_of(env.true_state_dict())
     trace = _header(env, blue) | {"blue_action": blue_actions[np.newaxis]}
     trace |= {name: rows[name][np.newaxis].copy() for name in layout.TRACE_ROW.names or ()}
-    return Recording(trace, truths[np.newaxis], sight.reused_pid, faults)
+    return Recording(trace, truths[np.newaxis], sight.reused_pid, sessions)
+
+
+def sessions_of(dictionary: dict[str, Any]) -> Sessions:
+    """The sessions in a dictionary of the true state."""
+    return {
+        host: [
+            (entry["Username"], entry["ID"], entry["Type"].name, entry["Agent"])
+            for entry in dictionary[host]["Sessions"]
+        ]
+        for host in hosts.HOSTS
+    }
 
 
 def joined(traces: Sequence[Trace]) -> Trace:

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from cagepool.envs.cyborg import CybORGEnv
-from cagepool.envs.cyborg.truth import PRIVILEGED_ACCOUNTS
 from cagepool.sim import actions
-from cagepool.sim.hosts import HOSTS, SUBNETS, index
+from cagepool.sim.hosts import SUBNETS, index
 
 EXPLOIT_PORTS = (139, 3389, 80, 443, 22, 3390, 25, 21)  # in the order of actions.EXPLOITS
 NONE = -1
@@ -124,25 +123,6 @@ class Sight:
                 _host_bits(agent.escalated_hosts),
                 _host_bits(agent.host_ip_map),
             ]
-
-
-def dictionary_faults(dictionary: dict[str, Any], truth: Any) -> Iterator[str]:
-    """Where CybORG's dictionary and the record of the true state tell different sessions."""
-    for host, name in enumerate(HOSTS):
-        accounts = [
-            entry["Username"] for entry in dictionary[name]["Sessions"] if entry["Agent"] == "Red"
-        ]
-        privileged = sum(account in PRIVILEGED_ACCOUNTS for account in accounts)
-        told = (privileged, len(accounts) - privileged)
-        held = (
-            int(truth["privileged"][host]),
-            int(truth["user_seen"][host]) + int(truth["user_unseen"][host]),
-        )
-        if told != held:
-            yield f"{name} has {told} privileged and other sessions, true_state() says {held}"
-    names = [entry["Process Name"] for entry in dictionary["Op_Server0"]["Processes"]]
-    if ("OTService" in names) != bool(truth["ot_running"]):
-        yield f"OTService runs: {'OTService' in names}, true_state() says {truth['ot_running']}"
 
 
 def _sessions_on(state: Any, host: str) -> list[Any]:

@@ -11,6 +11,7 @@ from cagepool.envs.cyborg import CybORGEnv
 from cagepool.evaluate.parity.blues import BLUES
 from cagepool.evaluate.parity.compare import Mismatch, mismatches
 from cagepool.evaluate.parity.recorder import Recording, record
+from cagepool.evaluate.parity.twin import Twin
 from cagepool.evaluate.play import OFFICIAL_REDS, red_names
 from cagepool.sim import reds
 
@@ -71,16 +72,12 @@ class Tally:
     set_aside: int = 0  # episodes in which a process id was reused; they are not compared
     faults: list[Mismatch] = field(default_factory=list)
 
-    def add(self, recording: Recording) -> None:
+    def add(self, recording: Recording, twin: Twin) -> None:
         """Compare one more episode."""
         if recording.reused_pid:
             self.set_aside += 1
             return
-        found = mismatches(recording.trace, recording.true_states)
-        found += [
-            Mismatch(0, step, "dictionary", said, "agrees with true_state()")
-            for step, said in recording.dictionary_faults
-        ]
+        found = mismatches(recording.trace) or list(twin.mismatches(recording))
         self.faults += [fault._replace(episode=self.played) for fault in found]
         self.episodes += 1
         self.steps += recording.trace["blue_action"].size
@@ -121,10 +118,11 @@ def play(
     tallies: dict[Cell, Tally] = {}
     for cell in cells(trial):
         env = _env(trial, cell)
+        twin = Twin(red=cell.red, green=cell.green, edition=env.edition, max_steps=trial.max_steps)
         tallies[cell] = tally = Tally()
         for episode in range(trial.episodes):
             recording = record(env, _blue(trial, episode), _seed(trial, cell, episode))
-            tally.add(recording)
+            tally.add(recording, twin)
             on_recorded(recording)
     return ParityResult(env.edition, tallies)
 
