@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cagepool.cyborg import CybORGEnv
 from cagepool.evaluate.parity import ParityTrial, joined, mismatches, play, record
+from cagepool.evaluate.parity.sight import Sight
 from cagepool.evaluate.parity.twin import Twin
 from cagepool.sim import actions, layout, reds
 from tests.cli.command import cagepool
@@ -67,6 +68,23 @@ def test_the_twin_notices_another_edition(env: CybORGEnv) -> None:
     found = list(twin.mismatches(record(env, "sleep", 3)))
 
     assert {fault.field for fault in found} == {"true_state edition"}
+
+
+@pytest.mark.parametrize("suspects", [range(0), range(1, 32768)], ids=["none", "all"])
+def test_a_process_that_gets_the_id_of_a_suspect_is_noticed(
+    env: CybORGEnv, suspects: range
+) -> None:
+    env.reset(seed=0)
+    blue = env.cyborg.environment_controller.state.sessions["Blue"][0]
+    blue.sus_pids["Defender"] = list(suspects)
+    sight = Sight(env)
+    for action in ("Sleep", "DecoyApache Defender"):
+        assert not sight.reused_pid
+        sight.before()
+        env.step(actions.index(action))
+        sight.after(env.true_state(), np.zeros(1, layout.TRACE_ROW)[0])
+
+    assert sight.reused_pid == (len(suspects) > 0)
 
 
 def test_the_environment_is_what_gymnasium_expects(env: CybORGEnv) -> None:

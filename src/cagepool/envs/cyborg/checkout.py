@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 VARIABLE = "CAGEPOOL_CYBORG"
-REQUIREMENTS = "'numpy<2' gym==0.26.2 pyyaml networkx prettytable paramiko"
+REQUIREMENTS = "'numpy<2' gym==0.26.2 pyyaml prettytable paramiko"
 
 
 class CybORGNotFoundError(ImportError):
