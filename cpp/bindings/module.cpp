@@ -7,10 +7,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstddef>
 #include <memory>
 
 #include "batch.hpp"
+#include "fields.hpp"
+#include "int_row.hpp"
 #include "replay.hpp"
 
 namespace nb = nanobind;
@@ -24,7 +25,6 @@ using Row = nb::ndarray<Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class Value>
 using Rows = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Bytes = Rows<std::uint8_t>;
-using Ids = Row<const std::int64_t>;
 
 template <class Array>
 auto span_of(const Array& array) {
@@ -45,61 +45,6 @@ std::span<Struct> structs_of(const Bytes& array, const char* name) {
                                 std::to_string(array.shape(1)));
   }
   return {reinterpret_cast<Struct*>(array.data()), array.shape(0)};
-}
-
-/// Name, NumPy type, offset and count of one member of a struct.
-using Field = std::tuple<const char*, const char*, std::size_t, std::size_t>;
-
-std::vector<Field> true_state_fields() {
-  return {{"decoys", "u2", offsetof(TrueState, decoys), kHosts},
-          {"access", "u1", offsetof(TrueState, access), kHosts},
-          {"privileged", "u1", offsetof(TrueState, privileged), kHosts},
-          {"user_seen", "u1", offsetof(TrueState, user_seen), kHosts},
-          {"user_unseen", "u1", offsetof(TrueState, user_unseen), kHosts},
-          {"malware", "u1", offsetof(TrueState, malware), kHosts},
-          {"compromised", "u1", offsetof(TrueState, compromised), kHosts},
-          {"ot_running", "u1", offsetof(TrueState, ot_running), 1},
-          {"ot_pid_known", "u1", offsetof(TrueState, ot_pid_known), 1},
-          {"ot_service_known", "u1", offsetof(TrueState, ot_service_known), 1},
-          {"mail_immune", "u1", offsetof(TrueState, mail_immune), 1},
-          {"red", "u1", offsetof(TrueState, red), 1},
-          {"edition", "u1", offsetof(TrueState, edition), 1}};
-}
-
-std::vector<Field> moves_fields() {
-  return {{"blue_action", "u1", offsetof(Moves, blue_action), 1},
-          {"blue_success", "i1", offsetof(Moves, blue_success), 1},
-          {"red_kind", "i1", offsetof(Moves, red_kind), 1},
-          {"red_target", "i1", offsetof(Moves, red_target), 1},
-          {"red_success", "i1", offsetof(Moves, red_success), 1},
-          {"exploit", "i1", offsetof(Moves, exploit), 1},
-          {"detected", "i1", offsetof(Moves, detected), 1},
-          {"green_host", "i1", offsetof(Moves, green_host), 1}};
-}
-
-std::vector<Field> trace_fields() {
-  return {{"obs", "u1", offsetof(TraceRow, obs), kObservationSize},
-          {"s_decoys", "u2", offsetof(TraceRow, s_decoys), kHosts},
-          {"s_red_ports", "u2", offsetof(TraceRow, s_red_ports), kHosts},
-          {"s_meander", "u2", offsetof(TraceRow, s_meander), 4},
-          {"reward_tenths", "i2", offsetof(TraceRow, reward_tenths), 1},
-          {"s_priv", "i1", offsetof(TraceRow, s_priv), kHosts},
-          {"s_user_seen", "i1", offsetof(TraceRow, s_user_seen), kHosts},
-          {"s_user_unseen", "i1", offsetof(TraceRow, s_user_unseen), kHosts},
-          {"s_malware", "i1", offsetof(TraceRow, s_malware), kHosts},
-          {"s_known_ip", "i1", offsetof(TraceRow, s_known_ip), kHosts},
-          {"s_known_host", "i1", offsetof(TraceRow, s_known_host), kHosts},
-          {"s_known_net", "i1", offsetof(TraceRow, s_known_net), kSubnets},
-          {"s_ot", "i1", offsetof(TraceRow, s_ot), 3},
-          {"s_bline_pos", "i1", offsetof(TraceRow, s_bline_pos), 1},
-          {"blue_success", "i1", offsetof(TraceRow, blue_success), 1},
-          {"green_host", "i1", offsetof(TraceRow, green_host), 1},
-          {"red_kind", "i1", offsetof(TraceRow, red_kind), 1},
-          {"red_target", "i1", offsetof(TraceRow, red_target), 1},
-          {"red_success", "i1", offsetof(TraceRow, red_success), 1},
-          {"exploit", "i1", offsetof(TraceRow, exploit), 1},
-          {"detected", "i1", offsetof(TraceRow, detected), 1},
-          {"esc_pick", "i1", offsetof(TraceRow, esc_pick), 1}};
 }
 
 /// The arrays that a batch writes; held here so that they live as long as it does.
@@ -175,6 +120,9 @@ std::vector<Setting> settings_of(const Settings& arrays) {
   return settings;
 }
 
+// Fewer games are stepped before another thread could take the GIL.
+constexpr std::size_t kGamesWorthTheGil = 16;
+
 class BoundBatch {
  public:
   BoundBatch(const Settings& settings, Buffers buffers, Autoreset autoreset,
@@ -184,12 +132,14 @@ class BoundBatch {
 
   Batch& batch() { return batch_; }
 
-  std::size_t step(const Ids& actions, const std::optional<Ids>& red_actions,
-                   const std::optional<Ids>& ids) {
-    const auto chosen = ids ? std::optional(span_of(*ids)) : std::nullopt;
-    const std::span<const std::int64_t> red = span_of(red_actions);
-    const nb::gil_scoped_release release;
-    return batch_.step(span_of(actions), red, chosen);
+  std::size_t step(nb::handle actions, nb::handle red_actions, nb::handle ids) {
+    const IntRow blue(actions, "actions");
+    const IntRow red(red_actions, "red_actions", true);
+    const IntRow games(ids, "ids", true);
+    const auto chosen = games.given() ? std::optional(games.span()) : std::nullopt;
+    std::optional<nb::gil_scoped_release> release;
+    if (blue.span().size() >= kGamesWorthTheGil) release.emplace();
+    return batch_.step(blue.span(), red.span(), chosen);
   }
 
   void redirect(const Rows<float>& observations) {
@@ -211,17 +161,21 @@ nb::bytes save_one(BoundBatch& self, std::int64_t id) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-void restore_games(BoundBatch& self, const Ids& ids, const nb::typed<nb::list, nb::bytes>& blobs) {
+void restore_games(BoundBatch& self, nb::handle ids, const nb::typed<nb::list, nb::bytes>& blobs) {
   std::vector<Blob> views;
   for (const nb::handle item : blobs) {
-    const auto blob = nb::cast<nb::bytes>(item);
+    if (!PyBytes_Check(item.ptr())) {
+      PyErr_Format(PyExc_TypeError, "a snapshot must be bytes, got %.200R", item.ptr());
+      throw nb::python_error();
+    }
+    const auto blob = nb::borrow<nb::bytes>(item);
     views.emplace_back(static_cast<const std::uint8_t*>(blob.data()), blob.size());
   }
-  self.batch().restore(span_of(ids), views);
+  self.batch().restore(IntRow(ids, "ids").span(), views);
 }
 
 nb::bytes sessions(BoundBatch& self, std::int64_t id) {
-  const std::span<const Session> log = self.batch().log(id);
+  const std::vector<Session> log = self.batch().log(id);
   return nb::bytes(log.data(), log.size());
 }
 
@@ -268,6 +222,7 @@ NB_MODULE(_core, m) {
   m.attr("OBSERVATION_SIZE") = kObservationSize;
   m.attr("COUNTER_COUNT") = kCounters;
   m.attr("TYPE_COUNT") = kTypes;
+  m.attr("COMPILER") = __VERSION__;
   m.attr("GAME_BYTES") = sizeof(Game);
   m.attr("TRUE_STATE_BYTES") = sizeof(TrueState);
   m.attr("MOVES_BYTES") = sizeof(Moves);
@@ -392,30 +347,39 @@ NB_MODULE(_core, m) {
           "alignment_lambda"_a, "threads"_a)
       .def_prop_ro("games", [](BoundBatch& self) { return self.batch().games(); })
       .def_prop_ro("threads", [](BoundBatch& self) { return self.batch().threads(); })
-      .def("step", &BoundBatch::step, "actions"_a.noconvert(),
-           "red_actions"_a.noconvert().none() = nb::none(), "ids"_a.noconvert().none() = nb::none(),
+      .def("step", &BoundBatch::step, "actions"_a.none(), "red_actions"_a.none() = nb::none(),
+           "ids"_a.none() = nb::none(),
+           nb::sig("def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: "
+                   "numpy.typing.NDArray[numpy.int64] | None = None, ids: "
+                   "numpy.typing.NDArray[numpy.int64] | None = None) -> int"),
            "Play one action in every game, or in those named; returns how many episodes ended.\n\n"
            "Raises:\n    IndexError: an action or a game is out of range; nothing was played.")
       .def(
           "reset",
-          [](BoundBatch& self, const Ids& ids,
+          [](BoundBatch& self, nb::handle ids,
              const std::optional<Row<const std::uint64_t>>& seeds) {
-            self.batch().reset(span_of(ids), span_of(seeds));
+            self.batch().reset(IntRow(ids, "ids").span(), span_of(seeds));
           },
-          "ids"_a.noconvert(), "seeds"_a.noconvert().none() = nb::none(),
+          "ids"_a.none(), "seeds"_a.noconvert().none() = nb::none(),
+          nb::sig("def reset(self, ids: numpy.typing.NDArray[numpy.int64], "
+                  "seeds: numpy.typing.NDArray[numpy.uint64] | None = None) -> None"),
           "Start new episodes; with seeds, the first ones of new streams.")
       .def(
           "reseed",
-          [](BoundBatch& self, const Ids& ids, const Row<const std::uint64_t>& seeds) {
-            self.batch().reseed(span_of(ids), span_of(seeds));
+          [](BoundBatch& self, nb::handle ids, const Row<const std::uint64_t>& seeds) {
+            self.batch().reseed(IntRow(ids, "ids").span(), span_of(seeds));
           },
-          "ids"_a.noconvert(), "seeds"_a.noconvert(),
+          "ids"_a.none(), "seeds"_a.noconvert(),
+          nb::sig("def reseed(self, ids: numpy.typing.NDArray[numpy.int64], "
+                  "seeds: numpy.typing.NDArray[numpy.uint64]) -> None"),
           "Let the rest of the episode draw from other streams.")
       .def("redirect", &BoundBatch::redirect, "observations"_a.noconvert(),
            "Write observations here from now on.")
       .def("redirect", &BoundBatch::redirect_bytes, "observations"_a.noconvert())
       .def("save", &save_one, "id"_a, "One game as bytes.")
-      .def("restore", &restore_games, "ids"_a.noconvert(), "blobs"_a,
+      .def("restore", &restore_games, "ids"_a.none(), "blobs"_a,
+           nb::sig("def restore(self, ids: numpy.typing.NDArray[numpy.int64], "
+                   "blobs: list[bytes]) -> None"),
            "Put saved games in the place of others.")
       .def("sessions", &sessions, "id"_a,
            "A byte for each red session of the episode, in order of creation.")

@@ -107,7 +107,7 @@ Batch::Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset au
   log_size_ = longest(settings_);
   logs_.resize(settings_.size() * log_size_);
   takes_red_actions_ = std::any_of(settings_.begin(), settings_.end(), [](const Setting& setting) {
-    return (setting.reds & bit(static_cast<int>(Red::kGiven))) != 0;
+    return (setting.reds & kGivenRed) != 0;
   });
   if (threads > 1) pool_.emplace(threads);
 }
@@ -117,6 +117,7 @@ Job Batch::job() {
           .settings = settings_.data(),
           .autoreset = autoreset_,
           .rule = rule_,
+          .takes_red_actions = takes_red_actions_,
           .ids = all_ids_.data(),
           .actions = nullptr,
           .red_actions = nullptr,
@@ -275,17 +276,26 @@ void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blo
   }
 }
 
-std::span<const Session> Batch::log(std::int64_t id) const {
-  const std::size_t index = checked(id);
-  const Game& game = games_[index];
-  const std::size_t sessions = game.phase == Phase::kUnstarted ? 0 : game.sessions - 1u;
-  return {logs_.data() + index * log_size_, sessions};
+Game Batch::game(std::int64_t id) {
+  const Entry entry(*this);
+  return games_[checked(id)];
 }
 
-void Batch::describe(std::span<TraceRow> rows) const {
+std::vector<Session> Batch::log(std::int64_t id) {
+  const Entry entry(*this);
+  const std::size_t index = checked(id);
+  if (games_[index].phase == Phase::kUnstarted) return {};
+  const Store store = job().store;
+  const SessionLog sessions = Slot{store, index}.log();
+  return {sessions.begin(), sessions.end()};
+}
+
+void Batch::describe(std::span<TraceRow> rows) {
+  const Entry entry(*this);
   if (rows.size() != games()) throw std::invalid_argument(counts("row", rows.size(), games()));
-  for (std::size_t id = 0; id < games(); ++id)
+  for (std::size_t id = 0; id < games(); ++id) {
     cagepool::describe(games_[id], out_.true_state[id], rows[id]);
+  }
 }
 
 }  // namespace cagepool

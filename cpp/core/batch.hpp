@@ -35,11 +35,11 @@ class Batch {
   /// Put saved games in the place of others; nothing changes if any of the snapshots is refused.
   void restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs);
 
-  const Game& game(std::int64_t id) const { return games_[checked(id)]; }
+  Game game(std::int64_t id);
   /// The sessions of the episode so far.
-  std::span<const Session> log(std::int64_t id) const;
+  std::vector<Session> log(std::int64_t id);
   /// What each game's state shows; only the fields of a trace named `s_*` are written.
-  void describe(std::span<TraceRow> rows) const;
+  void describe(std::span<TraceRow> rows);
 
  private:
   class Entry;  // refuses a second caller

@@ -12,6 +12,8 @@ namespace cagepool {
 
 enum class Autoreset : std::uint8_t { kNextStep, kSameStep, kDisabled };
 
+inline constexpr std::uint8_t kGivenRed = 1 << static_cast<int>(Red::kGiven);
+
 /// What one game is from one episode to the next.
 struct Setting {
   std::uint64_t seed;
@@ -49,6 +51,7 @@ struct Job {
   Setting* settings;
   Autoreset autoreset;
   ComplianceRule rule;
+  bool takes_red_actions;
   const std::int64_t* ids;
   const std::int64_t* actions;
   const std::int64_t* red_actions;  // null: no game needs them

@@ -3,55 +3,88 @@
 #include <utility>
 
 namespace cagepool {
+namespace {
 
-Pool::Pool(int threads) {
-  for (int i = 1; i < threads; ++i) helpers_.emplace_back([this] { help(); });
+/// Look for about twenty microseconds whether something has come true.
+template <class Predicate>
+void spin(Predicate is_over) {
+  for (int i = 0; i < 400 && !is_over(); ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    std::this_thread::yield();
+#endif
+  }
+}
+
+}  // namespace
+
+Pool::Pool(int threads) : parts_(static_cast<std::size_t>(threads)) {
+  for (std::size_t part = 1; part < parts_.size(); ++part) {
+    helpers_.emplace_back([this, part] { help(part); });
+  }
 }
 
 Pool::~Pool() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     stop_ = true;
   }
   start_.notify_all();
 }
 
 void Pool::run(std::size_t chunks, const std::function<void(std::size_t)>& work) {
+  bool sleepers = false;
+  {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return busy_ == 0; });  // one that came too late for the last round
+    work_ = &work;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      parts_[i].next = chunks * i / parts_.size();
+      parts_[i].end = chunks * (i + 1) / parts_.size();
+    }
+    ++round_;
+    sleepers = asleep_ != 0;
+  }
+  if (sleepers) start_.notify_all();
+  take_chunks(0);
+  spin([this] { return busy_ == 0; });
   std::unique_lock lock(mutex_);
-  work_ = &work;
-  next_ = 0;
-  chunks_ = chunks;
-  error_ = nullptr;
-  if (chunks > 1) start_.notify_all();
-  take_chunks(lock);
   done_.wait(lock, [this] { return busy_ == 0; });
-  work_ = nullptr;
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void Pool::help() {
-  std::unique_lock lock(mutex_);
+void Pool::help(std::size_t part) {
+  std::uint64_t seen = 0;
   while (true) {
-    start_.wait(lock, [this] { return stop_ || next_ < chunks_; });
-    if (stop_) return;
-    take_chunks(lock);
+    const auto is_over = [this, &seen] { return stop_ || round_ != seen; };
+    spin(is_over);
+    {
+      std::unique_lock lock(mutex_);
+      ++asleep_;
+      start_.wait(lock, is_over);
+      --asleep_;
+      if (stop_) return;
+      seen = round_;
+      ++busy_;
+    }
+    take_chunks(part);
+    const std::scoped_lock lock(mutex_);
+    if (--busy_ == 0) done_.notify_one();
   }
 }
 
-void Pool::take_chunks(std::unique_lock<std::mutex>& lock) {
-  while (next_ < chunks_) {
-    const std::size_t chunk = next_++;
-    ++busy_;
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      (*work_)(chunk);
-    } catch (...) {
-      error = std::current_exception();
+void Pool::take_chunks(std::size_t own_part) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[(own_part + i) % parts_.size()];
+    for (std::size_t chunk = part.next++; chunk < part.end; chunk = part.next++) {
+      try {
+        (*work_)(chunk);
+      } catch (...) {
+        const std::scoped_lock lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
     }
-    lock.lock();
-    if (error && !error_) error_ = error;
-    if (--busy_ == 0 && next_ >= chunks_) done_.notify_one();
   }
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 // A few threads that share the chunks of one job with the caller.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -11,7 +13,11 @@
 
 namespace cagepool {
 
-/// Waits passively, and the caller works too: a helper that is late costs nothing but its help.
+/// Each thread begins with the same part of the chunks in every round, so that what they touch
+/// stays in its cache, and then takes what others have left. The caller works too, so a helper that
+/// is late costs nothing but its help. Whoever waits looks for a few microseconds whether the wait
+/// is over, then sleeps: steps follow each other faster than a sleeper wakes, and one that never
+/// slept would starve a busy machine.
 class Pool {
  public:
   explicit Pool(int threads);
@@ -26,19 +32,26 @@ class Pool {
   void run(std::size_t chunks, const std::function<void(std::size_t)>& work);
 
  private:
-  void help();
-  void take_chunks(std::unique_lock<std::mutex>& lock);
+  void help(std::size_t part);
+  void take_chunks(std::size_t own_part);
 
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;
-  // Guarded by mutex_. `work_` is set while chunks may be left and stays valid until `busy_` is 0.
+  // Written under mutex_ while busy_ is 0, so whoever counts as busy reads them without it.
   const std::function<void(std::size_t)>* work_ = nullptr;
-  std::size_t next_ = 0;
-  std::size_t chunks_ = 0;
-  std::size_t busy_ = 0;
+  // Written under mutex_; atomic because those who wait look at them without it.
+  std::atomic<std::uint64_t> round_ = 0;
+  std::atomic<int> busy_ = 0;  // helpers that take chunks of this round
+  std::atomic<bool> stop_ = false;
+  struct alignas(64) Part {  // a cache line each, so that those who take chunks do not meet
+    std::atomic<std::size_t> next = 0;
+    std::size_t end = 0;
+  };
+  std::vector<Part> parts_;  // one a thread; part 0 is the caller's
+  // Guarded by mutex_.
+  int asleep_ = 0;
   std::exception_ptr error_;
-  bool stop_ = false;
   std::vector<std::jthread> helpers_;
 };
 

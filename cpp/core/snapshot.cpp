@@ -1,5 +1,6 @@
 #include "snapshot.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -46,23 +47,42 @@ void take(Blob& bytes, Part& part) {
 
 bool is_host_or_none(Byte host) { return host < kHosts || host == kNoHost; }
 
-/// Whether every value that the rules use as an index or a size is one they can have.
+bool is_order(const Order& order) {
+  unsigned types = 0;
+  for (const std::uint8_t type : order) types |= type < kTypes ? 1u << type : 0u;
+  return types == (1u << kTypes) - 1;
+}
+
+/// Looks at the byte: a damaged one is no bool yet.
+bool is_flag(const bool& value) { return *reinterpret_cast<const std::uint8_t*>(&value) <= 1; }
+
+/// Whether the parts fit together and every value that the rules use as an index, a size or a flag
+/// is one they can have.
 bool is_sound(const Snapshot& snapshot) {
   const Game& game = snapshot.game;
   const Setting& setting = snapshot.setting;
   const Mask hosts = game.privileged | game.user_seen | game.user_unseen | game.malware |
                      game.known_ip | game.known_host | game.scanned | game.exploited |
                      game.escalated | game.mapped;
-  return game.phase <= Phase::kOver && game.red <= Red::kGiven &&
-         game.edition <= Edition::kLeaderboard && setting.edition <= Edition::kLeaderboard &&
-         setting.reds != 0 && setting.reds < 1 << kReds && setting.horizon != 0 &&
-         (hosts & ~kAllHosts) == 0 && game.position < kBLine.size() &&
-         (game.user_pick < 4 || game.user_pick == kNoHost) && is_host_or_none(game.last_exploit) &&
-         is_host_or_none(game.last_host) &&
-         snapshot.log.size() == (game.sessions == 0 ? 0u : game.sessions - 1u) &&
-         std::all_of(
-             snapshot.log.begin(), snapshot.log.end(),
-             [](Session session) { return (session & kSessionHost) < kHosts; });
+  const std::size_t sessions = snapshot.log.size();
+  const bool time = game.phase == Phase::kUnstarted
+                        ? game.step == 0 && game.sessions == 0 && sessions == 0
+                        : game.step + (game.phase == Phase::kRunning) <= game.horizon &&
+                              game.sessions == sessions + 1 && sessions <= game.step;
+  const bool flags = is_flag(game.ot_pid_known) && is_flag(game.ot_service_known) &&
+                     is_flag(game.last_scan_empty) && is_flag(game.green) &&
+                     is_flag(game.reached_12) && is_flag(setting.green);
+  const bool kinds = game.phase <= Phase::kOver && game.red <= Red::kGiven &&
+                     game.edition <= Edition::kLeaderboard &&
+                     setting.edition <= Edition::kLeaderboard && setting.reds != 0 &&
+                     setting.reds < 1 << kReds && setting.horizon != 0;
+  const bool places =
+      (hosts & ~kAllHosts) == 0 && game.known_nets < 1 << kSubnets && game.swept < 1 << kSubnets &&
+      game.position < kBLine.size() && (game.user_pick < 4 || game.user_pick == kNoHost) &&
+      is_host_or_none(game.last_exploit) && is_host_or_none(game.last_host) &&
+      std::ranges::all_of(
+          snapshot.log, [](Session session) { return (session & kSessionHost) < kHosts; });
+  return time && flags && kinds && places;
 }
 
 }  // namespace
@@ -108,6 +128,11 @@ Snapshot read_snapshot(const Job& job, Blob blob) {
   snapshot.log.assign(blob.begin(), blob.end());
   if (!is_sound(snapshot))
     throw std::invalid_argument("a snapshot must hold a possible game, got an impossible one");
+  const bool given = snapshot.game.red == Red::kGiven || (snapshot.setting.reds & kGivenRed) != 0;
+  if (given && !job.takes_red_actions) {
+    throw std::invalid_argument(
+        "a snapshot of a game whose red is given needs a batch whose red is given");
+  }
   const std::size_t horizon = std::max(snapshot.setting.horizon, snapshot.game.horizon);
   if (horizon > job.store.log_size) {
     throw std::invalid_argument("a snapshot's horizon must be at most the batch's longest, " +
@@ -130,6 +155,7 @@ void restore_game(const Job& job, std::size_t id, const Snapshot& snapshot) {
   job.out.truncations[id] = false;
   if (job.out.counters.empty()) return;
   job.out.counters[id] = snapshot.counters;
+  if (is_order(snapshot.order)) job.out.orders[id] = snapshot.order;  // else it was not judged
   job.out.alignment[id] = 0.0;
 }
 

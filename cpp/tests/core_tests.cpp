@@ -181,7 +181,7 @@ void test_masks_counts_and_log_agree() {
   for (std::uint32_t step = 0; step < 399; ++step) {
     world.step(step, true);
     for (const std::int64_t id : world.ids) {
-      const Game& game = world.batch.game(id);
+      const Game game = world.batch.game(id);
       const TrueState& truth = world.truth[static_cast<std::size_t>(id)];
       std::array<int, kHosts> sessions{};
       sessions[kUser0] = 1;

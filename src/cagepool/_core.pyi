@@ -4,6 +4,7 @@ import enum
 from typing import Annotated, overload
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 
@@ -20,6 +21,8 @@ OBSERVATION_SIZE: int = 52
 COUNTER_COUNT: int = 5
 
 TYPE_COUNT: int = 5
+
+COMPILER: str = '12.2.0'
 
 GAME_BYTES: int = 88
 
@@ -129,7 +132,7 @@ class Batch:
     @property
     def threads(self) -> int: ...
 
-    def step(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], red_actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> int:
+    def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: numpy.typing.NDArray[numpy.int64] | None = None, ids: numpy.typing.NDArray[numpy.int64] | None = None) -> int:
         """
         Play one action in every game, or in those named; returns how many episodes ended.
 
@@ -137,10 +140,10 @@ class Batch:
             IndexError: an action or a game is out of range; nothing was played.
         """
 
-    def reset(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+    def reset(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64] | None = None) -> None:
         """Start new episodes; with seeds, the first ones of new streams."""
 
-    def reseed(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    def reseed(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64]) -> None:
         """Let the rest of the episode draw from other streams."""
 
     @overload
@@ -153,7 +156,7 @@ class Batch:
     def save(self, id: int) -> bytes:
         """One game as bytes."""
 
-    def restore(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], blobs: list[bytes]) -> None:
+    def restore(self, ids: numpy.typing.NDArray[numpy.int64], blobs: list[bytes]) -> None:
         """Put saved games in the place of others."""
 
     def sessions(self, id: int) -> bytes:

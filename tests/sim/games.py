@@ -68,20 +68,22 @@ def rows(batch: Batch) -> NDArray[np.void]:
 
 
 def shown(batch: Batch) -> list[bytes]:
-    """For each game, all that can be seen of it."""
-    arrays: list[NDArray[Any]] = [
+    """For each game all that is to be seen; an episode's results only when it has just ended."""
+    state: list[NDArray[Any]] = [
         batch.observations,
         batch.rewards,
         batch.truncations,
         batch.moves,
         batch.true_state,
-        batch.episode_returns,
-        batch.episode_lengths,
-        *([batch.counters, batch.episode_counters, batch.alignment] if batch.config.order else []),
         rows(batch),
     ]
+    results: list[NDArray[Any]] = [batch.episode_returns, batch.episode_lengths]
+    if batch.config.order:
+        state += [batch.counters, batch.alignment]
+        results += [batch.episode_counters]
     return [
-        b"".join(array[game].tobytes() for array in arrays) + batch.core.sessions(game)
+        b"".join(array[game].tobytes() for array in state + results * int(batch.truncations[game]))
+        + batch.core.sessions(game)
         for game in range(batch.games)
     ]
 

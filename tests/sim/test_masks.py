@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cagepool.sim import ActionMasks, actions
 from cagepool.sim.hosts import HOSTS
-from cagepool.sim.masks import action_masks, first_mask
+from cagepool.sim.masks import action_masks
 from tests.sim.games import ACTIONS, SEEDS, ints, started
 
 IS_DECOY = np.array([name.startswith("Decoy") for name in actions.ACTIONS])
@@ -32,7 +32,7 @@ def test_a_decoy_can_be_placed_exactly_if_it_is_not_masked(
         masks.update(batch.moves["blue_action"])
         masks.reset(np.flatnonzero(batch.truncations))
         if autoreset == "same_step" or not batch.truncations.any():
-            by_decoys = action_masks(batch.true_state["decoys"], first_mask())
+            by_decoys = action_masks(batch.true_state["decoys"])
             np.testing.assert_array_equal(by_decoys, masks.masks)
 
 
@@ -72,6 +72,8 @@ def test_actions_can_be_left_out_for_good(option: str, word: str) -> None:
         masks.update(played)
         assert not masks.masks[:, named].any()
         np.testing.assert_array_equal(masks.masks[:, ~named], whole.masks[:, ~named])
+    fresh = action_masks(np.zeros((2, len(HOSTS)), np.uint16), **{option: False})
+    np.testing.assert_array_equal(fresh, ActionMasks(2, **{option: False}).masks)
 
 
 def test_vsftpd_may_be_repeated_and_keeps_apache_out() -> None:

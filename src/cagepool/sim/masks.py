@@ -31,8 +31,23 @@ _BLOCKERS = np.zeros(_core.ACTION_COUNT, np.uint16)  # the decoys, as bits, that
 np.bitwise_or.at(_BLOCKERS, _BLOCKED[_IS_DECOY], 1 << _DECOY[_IS_DECOY].astype(np.uint16))
 
 
-def first_mask(*, monitor: bool = True, defender: bool = True, user0: bool = True) -> Bools:
-    """The mask of a new episode, with Monitor and the actions on Defender and User0 or without."""
+def action_masks(
+    decoys: NDArray[np.uint16], *, monitor: bool = True, defender: bool = True, user0: bool = True
+) -> Bools:
+    """The masks of games, (games, ACTION_COUNT), by the decoys on their hosts: see `ActionMasks`.
+
+    Args:
+        decoys: `TrueState.decoys`, which tell blue nothing new, since only blue places them.
+        monitor: whether Monitor may be played.
+        defender: whether actions on Defender may.
+        user0: whether actions on User0 may.
+    """
+    free: Bools = (decoys[:, _HOST] & _BLOCKERS) == 0
+    return _first_mask(monitor=monitor, defender=defender, user0=user0) & free
+
+
+def _first_mask(*, monitor: bool, defender: bool, user0: bool) -> Bools:
+    """The mask of a new episode."""
     mask: Bools = ~_IS_DECOY | _FITS
     if not monitor:
         mask &= _KIND != _core.BlueKind.MONITOR
@@ -41,17 +56,6 @@ def first_mask(*, monitor: bool = True, defender: bool = True, user0: bool = Tru
         if not wanted:
             mask &= ~(names_host & np.equal(_HOST, hosts.index(host)))
     return mask
-
-
-def action_masks(decoys: NDArray[np.uint16], first: Bools) -> Bools:
-    """The masks of games in which blue has placed `decoys`, (games, 13) as in `TrueState.decoys`.
-
-    Args:
-        decoys: only blue places them, so that this tells it nothing new.
-        first: mask of a new episode.
-    """
-    free: Bools = (decoys[:, _HOST] & _BLOCKERS) == 0
-    return first & free
 
 
 class ActionMasks:
@@ -70,10 +74,10 @@ class ActionMasks:
     def __init__(
         self, games: int, *, monitor: bool = True, defender: bool = True, user0: bool = True
     ) -> None:
-        """Begin an episode in every game; see `first_mask`."""
+        """Begin an episode in every game, with Monitor and actions on Defender, User0 or not."""
         if games < 1:
             raise ValueError(f"masks must be for at least 1 game, got {games}")
-        self._first = first_mask(monitor=monitor, defender=defender, user0=user0)
+        self._first = _first_mask(monitor=monitor, defender=defender, user0=user0)
         self.masks = np.tile(self._first, (games, 1))
 
     def reset(self, ids: Ints | None = None) -> None:

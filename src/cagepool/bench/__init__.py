@@ -1,0 +1,1 @@
+"""Measuring: interleaved contenders, medians with their spread, JSON beside every claim."""

@@ -1,0 +1,49 @@
+"""What a measurement was made on."""
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from cagepool import _core
+
+
+def describe() -> dict[str, object]:
+    """Processor, versions, commit, and how busy the machine is now."""
+    versions = {name: metadata.version(name) for name in ("cagepool", "numpy", "gymnasium")}
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "compiler": _core.COMPILER,
+        **versions,
+        "commit": _commit(),
+        "load": load(),
+    }
+
+
+def load() -> float:
+    """Processes that wanted to run during the last minute, on average."""
+    return round(os.getloadavg()[0], 2)
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this module is in, with a + if it was changed."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    command = [*git, "describe", "--always", "--dirty=+", "--abbrev=10", "--match="]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return shown.stdout.strip()

@@ -1,0 +1,303 @@
+"""What cannot be played is refused, in a sentence, and changes nothing."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cagepool.sim import Batch, BatchConfig
+from tests.sim.games import ORDER, ints, play, played, seeds, shown, started
+
+
+@contextmanager
+def refused(batch: Batch, error: type[Exception], match: str) -> Iterator[None]:
+    """Expect an error that leaves all games as they are."""
+    everyone = ints(range(batch.games))
+    before = shown(batch), batch.save(everyone)
+    with pytest.raises(error, match=match):
+        yield
+    assert (shown(batch), batch.save(everyone)) == before
+
+
+@pytest.fixture
+def batch() -> Batch:
+    batch = started(3, red="meander", max_steps=20)
+    played(batch, [0] * 7)
+    return batch
+
+
+@pytest.mark.parametrize("action", [-1, 145, 2**40, -(2**63)])
+def test_an_action_out_of_range_names_game_and_value(batch: Batch, action: int) -> None:
+    with refused(batch, IndexError, f"^the action of game 1 must be below 145, got {action}$"):
+        batch.step(ints([0, action, 0]))
+    with refused(batch, IndexError, f"^the action of game 2 must be below 145, got {action}$"):
+        batch.step(ints([0, action]), ids=ints([0, 2]))
+
+
+@pytest.mark.parametrize("action", [-1, 44])
+def test_a_red_action_out_of_range_names_game_and_value(action: int) -> None:
+    batch = started(2, red="given")
+    with refused(batch, IndexError, f"^the red action of game 1 must be below 44, got {action}$"):
+        batch.step(ints([0, 0]), ints([0, action]))
+
+
+@pytest.mark.parametrize("game", [-1, 3])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda batch, ids: batch.step(ints([0]), ids=ids),
+        lambda batch, ids: batch.reset(ids=ids),
+        lambda batch, ids: batch.reseed(ids, seeds(0, 1)),
+        lambda batch, ids: batch.save(ids),
+        lambda batch, ids: batch.restore(ids, batch.save(ints([0]))),
+        lambda batch, ids: batch.core.sessions(int(ids[0])),
+        lambda batch, ids: batch.core.steps(int(ids[0])),
+        lambda batch, ids: batch.core.stream_key(int(ids[0])),
+    ],
+    ids=["step", "reset", "reseed", "save", "restore", "sessions", "steps", "stream_key"],
+)
+def test_a_game_that_does_not_exist_is_refused(
+    batch: Batch, call: Callable[[Batch, Any], object], game: int
+) -> None:
+    with refused(batch, IndexError, f"^a game's index must be below 3, got {game}$"):
+        call(batch, ints([game]))
+
+
+def test_a_game_may_be_named_once(batch: Batch) -> None:
+    with refused(batch, ValueError, "^each game may be named once, got 1 twice$"):
+        batch.step(ints([0, 0, 0]), ids=ints([1, 2, 1]))
+    with refused(batch, ValueError, "^each game may be named once, got 0 twice$"):
+        batch.reset(ids=ints([0, 0]))
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        np.zeros(3, np.int32),
+        np.zeros(3, np.float64),
+        np.zeros(3, np.uint64),
+        np.zeros((3, 1), np.int64),
+        np.zeros(6, np.int64)[::2],
+        [0, 0, 0],
+        0,
+        None,
+    ],
+    ids=["int32", "float64", "uint64", "column", "strided", "list", "number", "none"],
+)
+def test_actions_must_be_a_row_of_int64(batch: Batch, actions: Any) -> None:
+    with refused(batch, TypeError, "^actions must be a contiguous int64 array of one dimension"):
+        batch.step(actions)
+    with refused(batch, TypeError, "^ids must be a contiguous int64 array of one dimension"):
+        batch.restore(actions, [])
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_there_must_be_one_action_a_game(batch: Batch, count: int) -> None:
+    with refused(batch, ValueError, f"^there must be one action a game, got {count} for 3 games$"):
+        batch.step(np.zeros(count, np.int64))
+    with refused(batch, ValueError, "^there must be one action a game, got 3 for 2 games$"):
+        batch.step(ints([0, 0, 0]), ids=ints([0, 1]))
+
+
+def test_seeds_must_be_one_a_game(batch: Batch) -> None:
+    with refused(batch, ValueError, "one seed a game, got 2 for 3 games"):
+        batch.reset(seeds(0, 2))
+    with refused(batch, ValueError, "one seed a game, got 2 for 1 games"):
+        batch.reseed(ints([0]), seeds(0, 2))
+    with refused(batch, TypeError, r"reset\(\)"):
+        batch.reset(ints([0, 1, 2]))  # type: ignore[arg-type]
+
+
+def test_red_actions_are_for_a_red_that_is_played_from_outside(batch: Batch) -> None:
+    with refused(batch, ValueError, "may be given only if red is `given`"):
+        batch.step(ints([0, 0, 0]), ints([0, 0, 0]))
+    other = started(3, red=["b_line", "given", "sleep"])
+    with refused(other, ValueError, "must be given, since red is played from outside"):
+        other.step(ints([0, 0, 0]))
+    with refused(other, ValueError, "one red action a game, got 2 for 3 games"):
+        other.step(ints([0, 0, 0]), ints([0, 0]))
+
+
+def test_reset_must_come_before_step() -> None:
+    batch = Batch(2)
+    with pytest.raises(RuntimeError, match="reset must come before step; game 0 has not been"):
+        batch.step(ints([0, 0]))
+    batch.reset(seeds(0, 1), ids=ints([0]))
+    with pytest.raises(RuntimeError, match="reset must come before step; game 1 has not been"):
+        batch.step(ints([0, 0]))
+    batch.step(ints([0]), ids=ints([0]))
+    assert batch.core.steps(0) == 1
+
+
+def test_a_game_that_is_over_must_be_reset_where_nothing_else_does() -> None:
+    batch = started(2, max_steps=[1, 2], autoreset="disabled")
+    play(batch, "Sleep")
+    with refused(batch, RuntimeError, "^game 0 is over; reset it before the next step$"):
+        play(batch, "Sleep")
+    batch.reset(ids=ints([0]))
+    play(batch, "Sleep")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"red": "Red"}, "red must be one of B_lineAgent, .*meander.*mix.* got 'Red'"),
+        ({"red": "b_line+x"}, "red must be one of B_lineAgent, .*; got 'x'"),
+        ({"red": ["b_line"]}, "red must be one value or one a game, got 1 for 2 games"),
+        ({"edition": "2.2"}, "edition must be one of 2.1, leaderboard; got '2.2'"),
+        ({"order": "user"}, "order must be one of critical_first, .*missing 'defender'"),
+        ({"order": ORDER + ">x"}, "order must be one of critical_first, .*unknown 'x'"),
+        ({"order": ORDER + ">user"}, "order must be one of .*repeated 'user'"),
+        ({"max_steps": 0}, "max_steps must be a whole number from 1 to 65535, got 0"),
+        ({"max_steps": 65536}, "max_steps must be a whole number from 1 to 65535, got 65536"),
+        ({"max_steps": 1.5}, "max_steps must be a whole number from 1 to 65535, got 1.5"),
+        ({"threads": -1}, "threads must be at least 1, or 0 to choose, got -1"),
+        ({"alignment": 1.0}, "alignment needs an order"),
+        ({"alignment": -1.0, "order": ORDER}, "alignment must be a number of at least 0, got -1"),
+        ({"alignment": float("nan"), "order": ORDER}, "alignment must be a number .*, got nan"),
+        ({"autoreset": "never"}, "autoreset must be one of next_step, .*; got 'never'"),
+        ({"knowledge": "all"}, "knowledge must be one of true, observed; got 'all'"),
+        ({"definition": "x"}, "definition must be one of host, seed; got 'x'"),
+        ({"observation_dtype": "int8"}, "observation_dtype must be one of .*; got 'int8'"),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+)
+def test_a_setting_that_is_not_known_lists_those_that_are(
+    settings: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Batch(2, BatchConfig(**settings))
+
+
+@pytest.mark.parametrize("games", [0, -1])
+def test_a_batch_has_at_least_one_game(games: int) -> None:
+    with pytest.raises(ValueError, match=f"a batch must have at least 1 game, got {games}"):
+        Batch(games)
+
+
+def test_a_damaged_snapshot_is_refused_wherever_the_damage_is(batch: Batch) -> None:
+    good = batch.save(ints([0]))[0]
+    for place in range(len(good)):
+        bad = good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :]
+        with pytest.raises(ValueError, match=r"^a snapshot must be"):
+            batch.restore(ints([1]), [bad])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda good: good[:0], "a snapshot must be whole, got one that is cut short"),
+        (lambda good: good[:10], "a snapshot must be whole, got one that is cut short"),
+        (lambda good: good[:-1], "a snapshot must be undamaged"),
+        (lambda good: good + b"\0", "a snapshot must be undamaged"),
+        (lambda good: b"PNG!" + good[4:], "must be one that `save` made, got other bytes"),
+        (lambda good: good[:4] + b"\x63" + good[5:], "must be of version 1, got version 99"),
+    ],
+    ids=["empty", "header", "short", "long", "foreign", "version"],
+)
+def test_bytes_that_are_no_snapshot_are_refused_with_all_that_came_with_them(
+    batch: Batch, change: Callable[[bytes], bytes], sentence: str
+) -> None:
+    good = batch.save(ints([0]))[0]
+    played(batch, [0] * 3)
+    with refused(batch, ValueError, sentence):
+        batch.restore(ints([0, 1]), [good, change(good)])
+
+
+def test_a_snapshot_must_fit_the_batch() -> None:
+    long = started(1, max_steps=30).save(ints([0]))
+    short = started(2, max_steps=20)
+    with refused(short, ValueError, "horizon must be at most the batch's longest, 20, got 30"):
+        short.restore(ints([1]), long)
+
+
+def forged(snapshot: bytes, at: int, value: bytes) -> bytes:
+    """A snapshot with other bytes in its body, and the checksum that goes with them."""
+
+    def mix(x: int) -> int:
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+        return x ^ (x >> 31)
+
+    header, body = snapshot[:16], bytearray(snapshot[16:])
+    body[at : at + len(value)] = value
+    checksum = len(body)
+    for byte in body:
+        checksum = mix(checksum ^ byte)
+    return header[:8] + checksum.to_bytes(8, "little") + bytes(body)
+
+
+def test_a_forged_snapshot_is_refused_or_played_without_harm(batch: Batch) -> None:
+    good = batch.save(ints([0]))[0]
+    assert forged(good, 0, good[16:17]) == good
+    random = np.random.default_rng(0)
+    refusals = 0
+    for at in range(len(good) - 16):
+        for value in (0xFF, 0x0D, int(random.integers(256))):
+            try:
+                batch.restore(ints([1]), [forged(good, at, bytes([value]))])
+            except ValueError:
+                refusals += 1
+            played(batch, [int(random.integers(145)) for _ in range(25)])
+    assert refusals > 50
+
+
+def test_a_game_cannot_be_past_its_horizon(batch: Batch) -> None:
+    good = batch.save(ints([0]))[0]
+    step = (7).to_bytes(2, "little") + (20).to_bytes(2, "little")  # 7 steps played of 20
+    at = good.index(step) - 16
+    with refused(batch, ValueError, "a possible game"):
+        batch.restore(ints([1]), [forged(good, at, (21).to_bytes(2, "little"))])
+
+
+@pytest.mark.parametrize("blob", ["text", None, bytearray(3)])
+def test_a_snapshot_must_be_bytes(batch: Batch, blob: Any) -> None:
+    with refused(batch, TypeError, "^a snapshot must be bytes, got "):
+        batch.restore(ints([0]), [blob])
+
+
+def test_a_game_of_a_given_red_needs_a_batch_that_takes_its_actions(batch: Batch) -> None:
+    given = started(1, red="given", max_steps=20).save(ints([0]))
+    with refused(batch, ValueError, "needs a batch whose red is given"):
+        batch.restore(ints([0]), given)
+
+
+def test_there_must_be_one_snapshot_a_game(batch: Batch) -> None:
+    with refused(batch, ValueError, "one snapshot a game, got 1 for 2 games"):
+        batch.restore(ints([0, 1]), batch.save(ints([0])))
+
+
+def test_a_second_thread_is_refused_at_once() -> None:
+    """Two threads step without a pause until one of them meets the other inside."""
+    batch = started(20_000, red="meander")
+    errors: list[Exception] = []
+    steps = [0, 0]
+
+    def step(thread: int) -> None:
+        actions = np.zeros(batch.games, np.int64)
+        while not errors and steps[thread] < 1000:
+            try:
+                batch.step(actions)
+            except RuntimeError as error:
+                errors.append(error)
+            else:
+                steps[thread] += 1
+
+    threads = [threading.Thread(target=step, args=(thread,)) for thread in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [str(error) for error in errors[:1]] == [
+        "a batch must be used by one thread at a time; another call is under way"
+    ]
+    # What was refused was not played, and the batch is as good as before.
+    whole = started(20_000, red="meander")
+    for _ in range(sum(steps)):
+        play(whole, "Sleep")
+    for array in ("observations", "rewards", "moves", "true_state"):
+        np.testing.assert_array_equal(getattr(batch, array), getattr(whole, array))

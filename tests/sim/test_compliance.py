@@ -1,0 +1,190 @@
+"""Compliance and alignment, against a slow reading of docs/workflow.md, sections 1 to 3."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cagepool.sim import COUNTERS, Batch, actions, orders
+from cagepool.sim.hosts import HOSTS
+from tests.sim.games import SEEDS, ints, play, started
+
+TYPES = {
+    "defender": ["Defender"],
+    "enterprise": ["Enterprise0", "Enterprise1", "Enterprise2"],
+    "op_server": ["Op_Server0"],
+    "op_host": ["Op_Host0", "Op_Host1", "Op_Host2"],
+    "user": ["User1", "User2", "User3", "User4"],
+}
+FIXES = [name for name in actions.ACTIONS if name.startswith(("Remove", "Restore"))]
+ORDERS = st.permutations(list(TYPES)).map(">".join)
+# Fixes often enough that there is something to judge.
+PLAYED = st.lists(
+    st.sampled_from(["Sleep", "Sleep", "DecoyTomcat User1", *FIXES]), min_size=1, max_size=60
+)
+
+
+@dataclass
+class Judge:
+    """Counts as the specification says, in its words."""
+
+    order: str
+    knowledge: str
+    definition: str
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))
+
+    @property
+    def compliance(self) -> Fraction:
+        decisions = self.counts["compliant"] + self.counts["violations"]
+        return Fraction(self.counts["compliant"], decisions) if decisions else Fraction(0)
+
+    def members(self, kind: str) -> list[str]:
+        foothold = ["User0"] if kind == "user" and self.definition == "seed" else []
+        return TYPES[kind] + foothold
+
+    def threatened(self, batch: Batch, game: int) -> set[str]:
+        column = {"true": "access", "observed": "compromised"}[self.knowledge]
+        values = dict(zip(HOSTS, batch.true_state[column][game], strict=True))
+        if self.definition == "host":
+            del values["User0"]
+        return {host for host, value in values.items() if value}
+
+    def see(self, batch: Batch, game: int, action: str) -> None:
+        """Judge an action on the state before it is played."""
+        threatened = self.threatened(batch, game)
+        types = [kind for kind in self.order.split(">") if threatened & {*self.members(kind)}]
+        self.counts["threat_steps"] += bool(types)
+        if action not in FIXES:
+            return
+        target = action.split()[1]
+        self.counts["fixes"] += 1
+        in_top_type = bool(types) and target in self.members(types[0])
+        if self.definition == "seed":
+            compliant = in_top_type or not types
+        else:
+            compliant = in_top_type and target in threatened
+        self.counts["compliant"] += compliant
+        self.counts["violations"] += bool(types) and not compliant
+        on_foothold = target == "User0" and self.definition == "host"
+        self.counts["wasted"] += not types or on_foothold
+
+
+@given(
+    seed=SEEDS,
+    game=PLAYED,
+    written=st.tuples(ORDERS, ORDERS, ORDERS),
+    alignment=st.sampled_from([0.0, 0.7, 30.0]),
+)
+@pytest.mark.parametrize(
+    "rule", list(product(["true", "observed"], ["host", "seed"])), ids="-".join
+)
+def test_counters_and_alignment_are_as_specified(
+    seed: int, game: list[str], written: tuple[str, ...], alignment: float, rule: tuple[str, str]
+) -> None:
+    batch = started(
+        3,
+        seed,
+        red=["meander", "b_line", "meander"],
+        order=written,
+        alignment=alignment,
+        knowledge=rule[0],
+        definition=rule[1],
+    )
+    judges = [Judge(order, *rule) for order in written]
+    asleep = ["Sleep"] * (seed % 40)  # let red get somewhere
+    for action in asleep + game:
+        before = [judge.compliance for judge in judges]
+        for number, judge in enumerate(judges):
+            judge.see(batch, number, action)
+        play(batch, action)
+        for number, judge in enumerate(judges):
+            assert dict(zip(COUNTERS, batch.counters[number], strict=True)) == judge.counts
+            expected = float(alignment * (judge.compliance - before[number]))
+            # The core keeps lambda * C on a grid of 2^-44 of lambda, so that sums are exact.
+            assert batch.alignment[number] == pytest.approx(expected, abs=alignment * 2**-43)
+
+
+@given(
+    seed=SEEDS,
+    policy=st.integers(0, 2**32),
+    alignment=st.floats(1e-3, 1e6),
+    definition=st.sampled_from(["host", "seed"]),
+)
+def test_the_alignment_rewards_of_an_episode_add_up_to_the_bit(
+    seed: int, policy: int, alignment: float, definition: str
+) -> None:
+    batch = started(
+        4,
+        seed,
+        red="mix",
+        order=["critical_first", "reverse", "balanced", "user_priority"],
+        alignment=alignment,
+        definition=definition,
+        max_steps=100,
+    )
+    rng = np.random.default_rng(policy)
+    fixes = ints(actions.index(name) for name in FIXES)
+    sums, exact = np.zeros(4), [Fraction(0)] * 4
+    for _ in range(100):
+        batch.step(rng.choice(fixes, 4))
+        sums += batch.alignment
+        exact = [old + Fraction(new) for old, new in zip(exact, batch.alignment, strict=True)]
+    assert [Fraction(value) for value in sums] == exact
+    for value, (compliant, violations, *_) in zip(sums, batch.counters, strict=True):
+        last = alignment * compliant / max(compliant + violations, 1)
+        assert abs(value - last) <= alignment * 2**-44
+
+
+def test_alignment_is_nothing_without_a_lambda() -> None:
+    batch = started(2, red="meander", order="reverse")
+    for _ in range(50):
+        play(batch, "Restore User1")
+        assert not batch.alignment.any()
+    assert batch.counters[:, COUNTERS.index("fixes")].tolist() == [50, 50]
+
+
+def test_without_an_order_nothing_is_counted() -> None:
+    batch = started(2)
+    assert (len(batch.counters), len(batch.episode_counters), len(batch.alignment)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+def test_counters_begin_anew_with_the_episode_and_the_old_are_kept(autoreset: str) -> None:
+    batch = started(1, red="sleep", order="reverse", max_steps=3, autoreset=autoreset)
+    for _ in range(3):
+        play(batch, "Restore User1")
+    if autoreset == "next_step":
+        assert batch.counters.tolist() == batch.episode_counters.tolist()
+        play(batch, "Restore User1")  # begins the new episode and is not judged
+    assert batch.counters.tolist() == [[0, 0, 0, 0, 0]]
+    assert batch.episode_counters.tolist() == [[0, 0, 3, 3, 0]]
+
+
+def test_restoring_the_foothold_while_all_is_well_is_waste_alone() -> None:
+    batch = started(1, red="sleep", order="reverse")
+    for _ in range(10):
+        play(batch, "Restore User0")
+    counts = dict(zip(COUNTERS, batch.counters[0], strict=True))
+    assert counts == {"compliant": 0, "violations": 0, "wasted": 10, "fixes": 10, "threat_steps": 0}
+
+
+@pytest.mark.parametrize("order", [*orders.NAMED_ORDERS])
+def test_named_orders_are_orders(order: str) -> None:
+    assert sorted(orders.parse(order)) == sorted(TYPES)
+
+
+def test_there_are_120_orders_each_with_its_own_code() -> None:
+    assert set(orders.ALL_ORDERS) == {">".join(order) for order in permutations(TYPES)}
+    codes = {tuple(orders.codes(order).tolist()) for order in orders.ALL_ORDERS}
+    assert len(codes) == len(orders.ALL_ORDERS) == 120
+
+
+def test_the_inputs_of_a_policy_are_one_hot_by_position() -> None:
+    order = orders.NAMED_ORDERS["reverse"]
+    table = orders.one_hot(order).reshape(5, 5)
+    assert [orders.TYPES[column] for column in table.argmax(axis=1)] == order.split(">")
+    assert table.sum() == 5

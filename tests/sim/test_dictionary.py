@@ -1,0 +1,287 @@
+"""The true state in CybORG's form."""
+
+from ipaddress import IPv4Address
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cagepool.sim import Batch, actions, enums, true_state_dict
+from cagepool.sim.enums import (
+    Architecture,
+    OperatingSystemDistribution,
+    OperatingSystemType,
+    OperatingSystemVersion,
+    ProcessName,
+    ProcessType,
+    ProcessVersion,
+    SessionType,
+    TransportProtocol,
+    TrinaryEnum,
+)
+from cagepool.sim.hosts import HOSTS
+from tests.sim.games import play, started
+
+WAY_IN = (
+    "DiscoverRemoteSystems User",
+    "DiscoverNetworkServices User1",
+    "ExploitRemoteService User1",
+)
+
+
+def entered() -> Batch:
+    """A game in which red has just taken User1 by way of its FTP server."""
+    batch = started(1, seed=1, red="given")
+    for red in WAY_IN:
+        play(batch, "Sleep", red)
+    assert actions.EXPLOITS[batch.moves["exploit"][0]] == "FTPDirectoryTraversal"
+    return batch
+
+
+def process(state: dict[str, Any], host: str, name: str) -> dict[str, Any]:
+    found = [entry for entry in state[host]["Processes"] if entry["Process Name"] == name]
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def test_the_keys_stand_in_the_order_of_cyborg() -> None:
+    state = true_state_dict(started(), 0)
+
+    assert list(state) == ["success", *HOSTS]
+    assert state["success"] is TrinaryEnum.UNKNOWN
+    for host in HOSTS:
+        parts = ["Processes", "Interface", "Sessions", "User Info", "System info"]
+        assert list(state[host]) == parts
+
+
+def test_a_windows_host_looks_as_in_cyborg() -> None:
+    state = true_state_dict(started(), 0)["User1"]
+    pids = [session.pop("PID") for session in state["Sessions"]]
+
+    assert state["System info"] == {
+        "Hostname": "User1",
+        "OSType": OperatingSystemType.WINDOWS,
+        "OSDistribution": OperatingSystemDistribution.WINDOWS_SVR_2008,
+        "OSVersion": OperatingSystemVersion.W6_1_7601,
+        "Architecture": Architecture.x64,
+    }
+    assert state["User Info"] == [
+        {"Username": "Administrator", "Groups": [{"GID": 0}]},
+        {"Username": "GreenAgent"},
+        {"Username": "vagrant", "Password": "vagrant", "Groups": [{"GID": 0}]},
+        {"Username": "SYSTEM"},
+    ]
+    client, green = SessionType.VELOCIRAPTOR_CLIENT, SessionType.GREY_SESSION
+    assert state["Sessions"] == [
+        {"Username": "ubuntu", "ID": 2, "Timeout": 0, "Type": client, "Agent": "Blue"},
+        {"Username": "GreenAgent", "ID": 1, "Timeout": 0, "Type": green, "Agent": "Green"},
+    ]
+    assert [(entry["PID"], entry["Process Name"]) for entry in state["Processes"]] == [
+        (3368, "sshd.exe"),
+        (3344, "femitter.exe"),
+        (pids[0], "VelociraptorClient"),
+        (pids[1], "green_session"),
+    ]
+
+
+def test_a_linux_host_looks_as_in_cyborg() -> None:
+    state = true_state_dict(started(), 0)["User4"]
+
+    assert state["System info"]["OSVersion"] is OperatingSystemVersion.U18_04_3
+    assert [account["Username"] for account in state["User Info"]] == [
+        *("root", "www-data", "pi", "ubuntu", "GreenAgent")
+    ]
+    listening = [
+        [link["local_port"] for link in entry["Connections"]] for entry in state["Processes"][:4]
+    ]
+    assert listening == [[22], [3390], [80, 443], [25]]
+    mail = state["Processes"][3]
+    assert list(mail) == [
+        *("PID", "PPID", "Process Name", "Known Process", "Username", "Path", "Known Path"),
+        *("Connections", "Process Type", "Process Version"),
+    ]
+    assert mail["Connections"][0] == {
+        "local_port": 25,
+        "local_address": IPv4Address("0.0.0.0"),
+        "Transport Protocol": TransportProtocol.UNKNOWN,
+    }
+
+
+@pytest.mark.parametrize(
+    ("host", "blue", "green"),
+    [
+        ("Defender", [0, 9], []),
+        ("Enterprise0", [6], []),
+        ("Enterprise2", [8], []),
+        ("Op_Host2", [13], [7]),
+        ("Op_Server0", [10], []),
+        ("User0", [1], [0]),
+        ("User4", [5], [4]),
+    ],
+)
+def test_sessions_that_never_end_have_their_numbers(
+    host: str, blue: list[int], green: list[int]
+) -> None:
+    sessions = true_state_dict(started(), 0)[host]["Sessions"]
+    assert [s["ID"] for s in sessions if s["Agent"] == "Blue"] == blue
+    assert [s["ID"] for s in sessions if s["Agent"] == "Green"] == green
+    user = "SYSTEM" if host == "Enterprise2" else "ubuntu"
+    assert {s["Username"] for s in sessions if s["Agent"] == "Blue"} == {user}
+
+
+def test_a_reverse_shell_is_listed_with_both_its_ends() -> None:
+    state = true_state_dict(entered(), 0)
+    shell, foothold = (
+        process(state, "User1", "cmd.exe"),
+        process(state, "User0", "RedAbstractSession"),
+    )
+    near, far = (state[host]["Interface"][-1]["IP Address"] for host in ("User1", "User0"))
+    port = shell["Connections"][0]["local_port"]
+
+    assert shell == state["User1"]["Processes"][-1]
+    assert shell == {
+        "PID": shell["PID"],
+        "PPID": 1,
+        "Process Name": "cmd.exe",
+        "Known Process": ProcessName.CMD,
+        "Username": "SYSTEM",
+        "Path": "C:\\temp\\",
+        "Known Path": enums.Path.TEMP,
+        "Connections": [
+            {
+                "local_port": port,
+                "remote_port": 4444,
+                "local_address": near,
+                "remote_address": far,
+            }
+        ],
+        "Process Type": ProcessType.UNKNOWN,
+    }
+    assert foothold["Connections"] == [
+        {"local_port": 4444, "remote_port": port, "local_address": far, "remote_address": near}
+    ]
+    assert state["User1"]["Sessions"][-1] == {
+        "Username": "SYSTEM",
+        "ID": 1,
+        "Timeout": 0,
+        "PID": shell["PID"],
+        "Type": SessionType.RED_REVERSE_SHELL,
+        "Agent": "Red",
+    }
+
+
+def test_an_escalated_ssh_session_changes_its_user_only() -> None:
+    batch = entered()
+    play(batch, "Sleep", "PrivilegeEscalate User1")  # reveals Enterprise1
+    play(batch, "Sleep", "DiscoverNetworkServices User4")
+    while process_names(batch, "User4").count("sshd") < 2:
+        play(batch, "Restore User4", "ExploitRemoteService User4")
+    before = true_state_dict(batch, 0)["User4"]
+
+    play(batch, "Sleep", "PrivilegeEscalate User4")
+
+    after = true_state_dict(batch, 0)["User4"]
+    assert (before["Sessions"][-1]["Username"], before["Processes"][-1]["Username"]) == ("pi", "pi")
+    for part in ("Sessions", "Processes"):
+        assert after[part][-1] == before[part][-1] | {"Username": "root"}
+        assert after[part][:-1] == before[part][:-1]
+    assert after["Sessions"][-1]["Type"] is SessionType.SSH
+    assert after["Processes"][-1]["PPID"] == 1091
+
+
+def process_names(batch: Batch, host: str) -> list[str]:
+    return [entry["Process Name"] for entry in true_state_dict(batch, 0)[host]["Processes"]]
+
+
+@pytest.mark.parametrize(
+    ("decoy", "host", "entry"),
+    [
+        ("Apache", "User1", ("apache2", "APACHE2", "ubuntu", 80, "WEBSERVER")),
+        ("Femitter", "User2", ("femitter", "UNKNOWN", "SYSTEM", 21, "FEMITTER")),
+        ("HarakaSMPT", "Op_Host0", ("haraka", "UNKNOWN", "ubuntu", 25, "SMTP")),
+        ("Smss", "User0", ("Smss.exe", "SMSS", "ubuntu", 139, "SMB")),
+        ("SSHD", "User3", ("Sshd.exe", "SSHD", "ubuntu", 22, "SSH")),
+        ("Svchost", "User1", ("Svchost.exe", "SVCHOST", "ubuntu", 3389, "RDP")),
+        ("Tomcat", "Defender", ("Tomcat.exe", "UNKNOWN", "ubuntu", 443, "WEBSERVER")),
+        ("Vsftpd", "User4", ("vsftpd", "UNKNOWN", "ubuntu", 80, "WEBSERVER")),
+    ],
+)
+def test_a_decoy_is_a_process_between_the_genuine_ones_and_the_sessions(
+    decoy: str, host: str, entry: tuple[str, str, str, int, str]
+) -> None:
+    batch = started()
+    before = true_state_dict(batch, 0)[host]
+    play(batch, f"Decoy{decoy} {host}")
+    after = true_state_dict(batch, 0)[host]
+
+    place = len(before["Processes"]) - len(before["Sessions"])
+    found = after["Processes"].pop(place)
+    assert after == before
+    name, known, user, port, kind = entry
+    version = {"Process Version": ProcessVersion.HARAKA_2_7_0} if decoy == "HarakaSMPT" else {}
+    assert found == {
+        "PID": found["PID"],
+        "PPID": 1,
+        "Process Name": name,
+        "Known Process": ProcessName[known],
+        "Username": user,
+        "Connections": [
+            {
+                "local_port": port,
+                "local_address": IPv4Address("0.0.0.0"),
+                "Transport Protocol": TransportProtocol.UNKNOWN,
+            }
+        ],
+        "Process Type": ProcessType[kind],
+        **version,
+    }
+
+
+def test_vsftpd_is_listed_as_often_as_it_was_placed() -> None:
+    batch = started()
+    for _ in range(3):
+        play(batch, "DecoyVsftpd Enterprise0")
+    pids = [p["PID"] for p in true_state_dict(batch, 0)["Enterprise0"]["Processes"]]
+    assert process_names(batch, "Enterprise0") == ["sshd", *["vsftpd"] * 3, "VelociraptorClient"]
+    assert len(set(pids)) == 5
+
+
+@pytest.mark.parametrize(
+    ("edition", "version"),
+    [("2.1", ProcessVersion.HARAKA_2_7_0), ("leaderboard", ProcessVersion.UNKNOWN)],
+)
+def test_a_restored_mail_server_shows_its_edition(edition: str, version: ProcessVersion) -> None:
+    batch = started(edition=edition)
+    play(batch, "Restore User3")
+    state = true_state_dict(batch, 0)
+    assert process(state, "User3", "smtp")["Process Version"] is version
+    assert process(state, "User4", "smtp")["Process Version"] is ProcessVersion.HARAKA_2_7_0
+
+
+def test_the_ot_service_is_listed_while_it_runs() -> None:
+    batch = started(1, seed=3, red="b_line")
+    assert process_names(batch, "Op_Server0") == ["sshd", "OTService", "VelociraptorClient"]
+    while batch.true_state["ot_running"][0]:
+        play(batch, "Sleep")
+    assert "OTService" not in process_names(batch, "Op_Server0")
+    play(batch, "Restore Op_Server0")
+    assert process_names(batch, "Op_Server0")[1] == "OTService"
+
+
+def test_a_restored_host_looks_as_at_the_start() -> None:
+    batch = started(1, seed=5, red="given", max_steps=500)
+    start = true_state_dict(batch, 0)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        batch.step(rng.integers(41, 132, 1), rng.integers(0, 44, 1))  # decoys against everything
+    disturbed = true_state_dict(batch, 0)
+    assert all(disturbed[host]["Processes"] != start[host]["Processes"] for host in HOSTS)
+
+    for host in HOSTS:
+        play(batch, f"Restore {host}", "Sleep")
+
+    restored = true_state_dict(batch, 0)
+    assert process(restored, "User0", "RedAbstractSession").pop("Connections")
+    for state in (start, restored):
+        state["User0"]["Processes"].pop()  # red's foothold, whose connections are not forgotten
+    assert restored == start

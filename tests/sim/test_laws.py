@@ -1,0 +1,304 @@
+"""Laws that every game obeys, whatever is played."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cagepool import _core
+from cagepool.sim import actions, hosts
+from cagepool.sim.scenario import SUBNET_MEMBERS
+from tests.sim.games import (
+    ACTIONS,
+    GAMES,
+    ORDER,
+    SEEDS,
+    SETTINGS,
+    ints,
+    played,
+    rows,
+    seeds,
+    shown,
+    started,
+)
+
+MANY = 600  # more than one chunk of work for each of two threads
+RESTORES = range(actions.index("Restore Defender"), _core.ACTION_COUNT)
+LOSS_TENTHS = np.array(
+    [
+        0 if host == "User0" else 10 if host.startswith("Enterprise") or host == "Op_Server0" else 1
+        for host in hosts.HOSTS
+    ]
+)
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS)
+def test_the_same_seed_gives_the_same_game(
+    seed: int, game: list[int], config: dict[str, Any]
+) -> None:
+    assert played(started(1, seed, **config), game) == played(started(1, seed, **config), game)
+
+
+def test_another_seed_gives_another_game() -> None:
+    sleep = [0] * 30
+    games = {str(played(started(1, seed, red="meander"), sleep)) for seed in range(20)}
+    assert len(games) == 20
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS, place=st.integers(0, 8))
+def test_a_game_does_not_depend_on_its_neighbours(
+    seed: int, game: list[int], config: dict[str, Any], place: int
+) -> None:
+    alone = played(started(1, seed, **config), game)
+    neighbours = config | {"red": ["b_line", "meander", "mix"] * 3}
+    neighbours["red"][place] = config["red"]
+    among = played(started(9, seed - place, **neighbours), game)
+    assert [step[place] for step in among] == [step[0] for step in alone]
+
+
+@settings(max_examples=10)
+@given(seed=SEEDS, policy=st.integers(0, 2**32), config=SETTINGS)
+def test_games_do_not_depend_on_threads(seed: int, policy: int, config: dict[str, Any]) -> None:
+    one = started(MANY, seed, threads=1, **config)
+    two = started(MANY, seed, threads=2, **config)
+    assert (one.core.threads, two.core.threads) == (1, 2)
+    rng = np.random.default_rng(policy)
+    for _ in range(8):
+        step = rng.integers(0, _core.ACTION_COUNT, MANY)
+        assert one.step(step) == two.step(step)
+    assert shown(one) == shown(two)
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS, data=st.data())
+def test_games_may_be_stepped_in_any_parts(
+    seed: int, game: list[int], config: dict[str, Any], data: st.DataObject
+) -> None:
+    whole, parts = started(5, seed, **config), started(5, seed, **config)
+    for action in game:
+        ended = whole.step(ints(range(action, action + 5)) % _core.ACTION_COUNT)
+        order = data.draw(st.permutations(range(5)))
+        cut = data.draw(st.integers(0, 5))
+        for ids in (ints(order[:cut]), ints(order[cut:])):
+            before = shown(parts)
+            ended -= parts.step((action + ids) % _core.ACTION_COUNT, ids=ids)
+            after = shown(parts)
+            assert all(after[game] == before[game] for game in range(5) if game not in ids)
+        assert ended == 0
+        assert shown(parts) == shown(whole)
+
+
+@given(seed=SEEDS, before=GAMES, after=GAMES, config=SETTINGS, slot=st.integers(0, 2))
+def test_a_restored_game_goes_on_as_the_saved_one(
+    seed: int, before: list[int], after: list[int], config: dict[str, Any], slot: int
+) -> None:
+    batch = started(1, seed, **config)
+    played(batch, before)
+    saved = batch.save(ints([0]))
+    expected = played(batch, after)
+
+    batch.restore(ints([0]), saved)
+    assert played(batch, after) == expected
+
+    elsewhere = started(3, seed + 1, **config)
+    played(elsewhere, after)
+    elsewhere.restore(ints([slot]), saved)
+    assert [[step[slot]] for step in played(elsewhere, after)] == expected
+
+
+@given(seed=SEEDS, before=GAMES, after=GAMES, config=SETTINGS)
+def test_a_copy_has_the_same_future_and_leaves_the_original_alone(
+    seed: int, before: list[int], after: list[int], config: dict[str, Any]
+) -> None:
+    batch = started(3, seed, **config)
+    played(batch, before)
+    others = shown(batch)
+
+    batch.copy(ints([0]), ints([2]))
+
+    assert batch.save(ints([0])) == batch.save(ints([2]))
+    assert shown(batch)[:2] == others[:2]
+    assert all(step[0] == step[2] for step in played(batch, after))
+
+
+@given(seed=SEEDS, before=GAMES, after=GAMES, config=SETTINGS, luck=SEEDS)
+def test_a_reseeded_game_keeps_its_state_and_has_the_luck_of_its_seed(
+    seed: int, before: list[int], after: list[int], config: dict[str, Any], luck: int
+) -> None:
+    batch = started(2, seed, **config)
+    played(batch, before)
+    batch.copy(ints([0]), ints([1]))
+    state = shown(batch)
+
+    batch.reseed(ints([0, 1]), np.array([luck, luck], np.uint64))
+
+    assert shown(batch) == state
+    assert all(step[0] == step[1] for step in played(batch, after))
+
+
+def test_copies_with_other_luck_part_ways() -> None:
+    batch = started(50, red="meander")
+    played(batch, [0] * 5)
+    batch.copy(ints([0] * 49), ints(range(1, 50)))
+    batch.reseed(ints(range(50)), seeds(1, 50))
+    assert len(set(played(batch, [0] * 30)[-1])) > 40
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS)
+def test_the_reward_is_the_sum_of_its_parts(
+    seed: int, game: list[int], config: dict[str, Any]
+) -> None:
+    batch = started(1, seed, **config | {"autoreset": "next_step"})
+    total = 0
+    for action in game:
+        fresh = bool(batch.truncations[0])
+        batch.step(ints([action]))
+        state = batch.true_state[0]
+        held = int(LOSS_TENTHS[state["privileged"] > 0].sum())
+        tenths = -held - 100 * (1 - int(state["ot_running"])) - 10 * (action in RESTORES)
+        if fresh:  # the step in which a new episode begins plays no action
+            tenths = total = 0
+        total += tenths
+        assert batch.rewards[0] == tenths / 10
+        if batch.truncations[0]:
+            assert batch.episode_returns[0] == total / 10
+            assert batch.episode_lengths[0] == config["max_steps"]
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS)
+def test_the_bits_of_an_observation_follow_the_table(
+    seed: int, game: list[int], config: dict[str, Any]
+) -> None:
+    batch = started(1, seed, **config | {"autoreset": "next_step"})
+    assert not batch.observations.any()
+    touched = np.zeros(13, bool)
+    for action in game:
+        batch.step(ints([action]))
+        bits = batch.observations[0].reshape(13, 4).astype(int)
+        compromised = bits[:, 2] + 2 * bits[:, 3]
+        np.testing.assert_array_equal(compromised, batch.true_state["compromised"][0])
+        assert {tuple(pair) for pair in bits[:, :2].tolist()} <= {(0, 0), (1, 0), (1, 1)}
+        # Only red's and green's work of this very step can be seen as activity.
+        moves = batch.moves[0]
+        touched[:] = False
+        touched[[host for host in (moves["red_target"], moves["green_host"]) if host >= 0]] = True
+        assert not bits[~touched, 0].any()
+        # Whatever looks like an exploit is remembered as user access, unless files say more.
+        assert set(compromised[bits[:, 1] == 1]) <= {2, 3}
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS)
+def test_observations_are_the_same_numbers_in_either_type(
+    seed: int, game: list[int], config: dict[str, Any]
+) -> None:
+    floats = started(2, seed, **config)
+    small = started(2, seed, **config, observation_dtype="uint8")
+    for action in game:
+        for batch in (floats, small):
+            batch.step(ints([action, 144 - action]))
+        np.testing.assert_array_equal(floats.observations, small.observations)
+        np.testing.assert_array_equal(floats.final_observations, small.final_observations)
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS, policy=st.integers(0, 2**32))
+@pytest.mark.parametrize("edition", ["2.1", "leaderboard"])
+def test_red_forgets_nothing_but_the_ports_that_a_new_scan_replaces(
+    seed: int, game: list[int], config: dict[str, Any], policy: int, edition: str
+) -> None:
+    reds = ["b_line", "meander", "given"]
+    batch = started(3, seed, **config | {"red": reds, "edition": edition, "max_steps": len(game)})
+    rng = np.random.default_rng(policy)
+    before = rows(batch)
+    for action in game[:-1]:
+        batch.step(np.full(3, action), rng.integers(0, _core.RED_ACTION_COUNT, 3))
+        after = rows(batch)
+        for field in ("s_known_ip", "s_known_host", "s_known_net"):
+            assert (after[field] >= before[field]).all()
+        assert (after["s_ot"][:, 2] >= before["s_ot"][:, 2]).all()
+        lost = before["s_red_ports"] & ~after["s_red_ports"]
+        if edition == "2.1":
+            scan = batch.moves["red_kind"] == _core.RedKind.SCAN
+            lost[scan, batch.moves["red_target"][scan]] &= 256  # that it was scanned at all
+        assert not lost.any()
+        before = after
+
+
+@given(
+    seed=SEEDS,
+    config=SETTINGS,
+    game=st.lists(st.tuples(ACTIONS, st.integers(0, _core.RED_ACTION_COUNT - 1)), max_size=60),
+)
+def test_no_sequence_of_actions_breaks_a_game(
+    seed: int, config: dict[str, Any], game: list[tuple[int, int]]
+) -> None:
+    batch = started(1, seed, **config | {"red": "given", "max_steps": 100})
+    for blue, red in game:
+        batch.step(ints([blue]), ints([red]))
+        state = batch.true_state[0]
+        assert state["access"][hosts.index("User0")] == 2
+        assert state["access"][hosts.index("Defender")] == 0
+        alive = [s for s in batch.core.sessions(0) if s & _core.SESSION_ALIVE]
+        on_host = np.bincount([s & _core.SESSION_HOST for s in alive], minlength=13)
+        on_host[hosts.index("User0")] += 1  # red's foothold
+        counts = sum(state[kind].astype(int) for kind in ("privileged", "user_seen", "user_unseen"))
+        np.testing.assert_array_equal(on_host, counts)
+
+
+@given(seed=SEEDS, game=st.lists(ACTIONS, min_size=1, max_size=60))
+def test_red_enters_the_operational_subnet_only_by_way_of_the_enterprise(
+    seed: int, game: list[int]
+) -> None:
+    batch = started(2, seed, red=["b_line", "meander"])
+    servers = [hosts.index(name) for name in SUBNET_MEMBERS["Enterprise"]]
+    operational = [hosts.index(name) for name in SUBNET_MEMBERS["Operational"]]
+    for action in game:
+        before = batch.true_state["access"].copy()
+        batch.step(np.full(2, action))
+        entered = (batch.true_state["access"] > before)[:, operational].any(axis=1)
+        kept = batch.true_state["access"][:, servers].any(axis=1)
+        escalated = batch.moves["red_kind"] == _core.RedKind.ESCALATE
+        assert (kept | escalated | ~entered).all()
+
+
+@given(seed=SEEDS, game=GAMES)
+def test_a_game_that_has_ended_begins_anew_as_its_mode_says(seed: int, game: list[int]) -> None:
+    """Same step or next: the episodes themselves are the same."""
+    same = started(1, seed, red="mix", max_steps=5, autoreset="same_step")
+    later = started(1, seed, red="mix", max_steps=5, autoreset="next_step")
+    for action in game:
+        same.step(ints([action]))
+        later.step(ints([action]))
+        assert same.truncations[0] == later.truncations[0]
+        if later.truncations[0]:
+            np.testing.assert_array_equal(same.final_observations, later.observations)
+            assert not same.observations.any()
+            later.step(ints([action]))  # is not played
+            assert (later.rewards[0], later.truncations[0]) == (0, False)
+        np.testing.assert_array_equal(same.observations, later.observations)
+        np.testing.assert_array_equal(same.true_state, later.true_state)
+
+
+@given(seed=SEEDS, game=GAMES, config=SETTINGS)
+def test_a_restored_game_shows_what_the_saved_one_showed(
+    seed: int, game: list[int], config: dict[str, Any]
+) -> None:
+    batch = started(2, seed, **config | {"order": ORDER})
+    played(batch, game)
+
+    batch.copy(ints([0]), ints([1]))
+
+    assert batch.save(ints([0])) == batch.save(ints([1]))
+    for array in (batch.observations, batch.moves, batch.true_state, batch.counters, rows(batch)):
+        np.testing.assert_array_equal(array[0], array[1])
+    assert (batch.rewards[1], batch.truncations[1]) == (0, False)  # which belong to a step
+
+
+def test_a_copied_game_takes_its_order_along() -> None:
+    batch = started(2, order=["reverse", "critical_first"], max_steps=60)
+    played(batch, [0] * 10)
+    batch.copy(ints([0]), ints([1]))
+    for action in range(15, 28):
+        batch.step(ints([action, action]))
+    assert batch.counters[0].tolist() == batch.counters[1].tolist()
+    assert batch.counters[0].any()

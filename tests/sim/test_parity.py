@@ -1,0 +1,202 @@
+"""Our games against CybORG itself, step by step, in the edition that is installed.
+
+Ours lead: CybORG's red repeats what our red did, and its draws are forced to ours.
+"""
+
+import random
+from enum import Enum
+from importlib import import_module
+from inspect import getfile
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cagepool import _core
+from cagepool.sim import Batch, actions, enums, scenario, true_state_dict
+from cagepool.sim.hosts import HOSTS, SUBNETS
+from tests.sim.games import rows, started
+
+pytestmark = pytest.mark.parity
+
+STEPS = 100
+EPHEMERAL = 49152
+CONCRETE = "CybORG.Shared.Actions.ConcreteActions"
+SUCCESS = {-1: "UNKNOWN", 0: "FALSE", 1: "TRUE"}
+DECOY_NAMES = [process.name for process in scenario.DECOYS]
+ENUMERATIONS: list[type[Enum]] = [
+    value
+    for value in vars(enums).values()
+    if isinstance(value, type) and issubclass(value, Enum) and list(value)
+]
+
+
+class Follower:
+    """CybORG, in which red and luck do as they are told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        module = import_module("CybORG")
+        self.next_red: object = None
+        follower = self
+
+        class Scripted:
+            """An agent with no mind of its own."""
+
+            def get_action(self, *_: object) -> object:
+                return follower.next_red
+
+            def nothing(self, *_: object, **__: object) -> None: ...
+
+            set_initial_values = train = end_episode = nothing
+
+        self.detected = True
+        exploits = import_module(f"{CONCRETE}.ExploitAction")
+        monkeypatch.setattr(exploits, "random", lambda: 0.0 if self.detected else 0.99)
+        path = Path(getfile(module.CybORG)).parent / "Shared" / "Scenarios" / "Scenario2.yaml"
+        self.cyborg = module.CybORG(str(path), "sim", agents={"Red": Scripted})
+        wrappers = import_module("CybORG.Agents.Wrappers")
+        self.env = wrappers.ChallengeWrapper("Blue", self.cyborg)
+        self.env.reset()
+
+    def step(self, action: int, moves: np.void) -> tuple[Any, float]:
+        self.detected = bool(moves["detected"])
+        self.next_red = self.red_action(moves)
+        observation, reward, _, _ = self.env.step(action)
+        return observation, reward
+
+    def red_action(self, moves: np.void) -> object:
+        kind, target = int(moves["red_kind"]), int(moves["red_target"])
+        abstract = import_module("CybORG.Shared.Actions.AbstractActions")
+        if kind == _core.RedKind.SLEEP:
+            return import_module("CybORG.Shared.Actions").Sleep()
+        make = getattr(abstract, actions.RED_KINDS[kind])
+        if kind == _core.RedKind.SWEEP:
+            networks = self.cyborg.environment_controller.state.subnet_name_to_cidr
+            return make(session=0, agent="Red", subnet=networks[SUBNETS[target]])
+        if kind in (_core.RedKind.ESCALATE, _core.RedKind.IMPACT):
+            return make(session=0, agent="Red", hostname=HOSTS[target])
+        address = self.cyborg.get_ip_map()[HOSTS[target]]
+        if kind == _core.RedKind.SCAN:
+            return make(session=0, agent="Red", ip_address=address)
+        return make(session=0, agent="Red", ip_address=address, priority=self.exploit(moves))
+
+    def exploit(self, moves: np.void) -> object:
+        name = actions.EXPLOITS[moves["exploit"]]
+        return getattr(import_module(f"{CONCRETE}.{name}"), name)
+
+    def true_state(self) -> dict[str, Any]:
+        return dict(self.cyborg.get_agent_state("True"))
+
+    def success(self, agent: str) -> str:
+        return str(self.cyborg.environment_controller.observation[agent].success)
+
+
+@pytest.fixture
+def edition(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Told by what becomes of a mail server that is restored."""
+    follower = Follower(monkeypatch)
+    follower.step(actions.index("Restore User3"), started().moves[0])
+    (mail,) = (
+        entry
+        for entry in follower.true_state()["User3"]["Processes"]
+        if entry["Process Name"] == "smtp"
+    )
+    return "leaderboard" if mail["Process Version"].name == "UNKNOWN" else "2.1"
+
+
+def described(state: dict[str, Any]) -> list[str]:
+    """A line for each part, without random labels, decoys in the order of their numbers."""
+    names = {state[host]["Interface"][-1]["IP Address"]: host for host in HOSTS}
+    lines = [f"{list(state)} {state['success']}"]
+    for host in HOSTS:
+        fixed = [process.pid for process in scenario.PROCESSES[host]]
+        parts = clean(state[host], names, fixed)
+        processes = parts["Processes"]
+        places = [place for place, entry in enumerate(processes) if is_decoy(entry)]
+        decoys = [processes[place] for place in places]
+        decoys.sort(key=lambda entry: DECOY_NAMES.index(entry["Process Name"]))
+        for place, entry in zip(places, decoys, strict=True):
+            processes[place] = entry
+        lines.append(f"{host} {parts}")
+    return lines
+
+
+def is_decoy(entry: dict[str, Any]) -> bool:
+    name = entry["Process Name"]
+    return entry.get("PPID") == 1 and "Path" not in entry and name in DECOY_NAMES
+
+
+def clean(value: Any, names: dict[IPv4Address, str], fixed: list[int]) -> Any:
+    if isinstance(value, Enum):
+        return type(value).__name__, value.name, value.value, str(value)
+    if isinstance(value, IPv4Address):
+        return names.get(value, value)
+    if isinstance(value, IPv4Network):
+        return value.prefixlen
+    if isinstance(value, list):
+        return [clean(item, names, fixed) for item in value]
+    if not isinstance(value, dict):
+        return value
+    entry = {key: clean(item, names, fixed) for key, item in value.items()}
+    if "PID" in entry and entry["PID"] not in fixed:
+        entry["PID"] = "random"
+    for end in {"local_port", "remote_port"} & entry.keys():
+        entry[end] = min(entry[end], EPHEMERAL)
+    if entry.get("Process Name") == "RedAbstractSession":
+        entry.pop("Connections", None)  # in ours they outlive a Restore of User0
+    return entry
+
+
+def choices(batch: Batch, rng: np.random.Generator) -> tuple[Any, Any]:
+    """A random action, with red's if it is played from outside: one that CybORG would allow."""
+    action = rng.integers(0, _core.ACTION_COUNT, 1)
+    if batch.config.red != "given":
+        return action, None
+    row = rows(batch)[0]
+    held = row["s_user_seen"] + row["s_user_unseen"]
+    known = {
+        _core.RedKind.SLEEP: np.ones(13, bool),
+        _core.RedKind.SWEEP: row["s_known_net"],
+        _core.RedKind.SCAN: row["s_known_ip"],
+        _core.RedKind.EXPLOIT: row["s_known_ip"] & (row["s_red_ports"] > 0),
+        # Which of several sessions is escalated cannot be forced.
+        _core.RedKind.ESCALATE: row["s_known_host"] & ((row["s_priv"] > 0) | (held < 2)),
+        _core.RedKind.IMPACT: row["s_known_host"],
+    }
+    allowed = [
+        red
+        for red, (kind, target) in enumerate(map(_core.red_action, range(_core.RED_ACTION_COUNT)))
+        if known[kind][target]
+    ]
+    return action, rng.choice(allowed, 1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("red", ["b_line", "meander", "given"])
+def test_every_step_is_that_of_cyborg(
+    red: str, seed: int, edition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random.seed(seed)
+    follower = Follower(monkeypatch)
+    batch = started(1, seed, red=red, edition=edition, max_steps=STEPS + 1)
+    rng = np.random.default_rng(seed)
+    assert described(true_state_dict(batch, 0)) == described(follower.true_state())
+    for _ in range(STEPS):
+        action, red_action = choices(batch, rng)
+        batch.step(action, red_action)
+        moves = batch.moves[0]
+        observation, reward = follower.step(int(action[0]), moves)
+        np.testing.assert_array_equal(batch.observations[0], observation)
+        assert batch.rewards[0] == pytest.approx(reward, abs=1e-9)  # theirs is a sum of floats
+        assert follower.success("Red") == SUCCESS[int(moves["red_success"])]
+        assert described(true_state_dict(batch, 0)) == described(follower.true_state())
+
+
+@pytest.mark.parametrize("ours", ENUMERATIONS, ids=lambda ours: ours.__name__)
+def test_an_enumeration_has_the_numbers_of_cyborg(ours: type[Enum]) -> None:
+    theirs = getattr(import_module("CybORG.Shared.Enums"), ours.__name__)
+    for member in ours:
+        counterpart = theirs[member.name]
+        assert (member.value, str(member)) == (counterpart.value, str(counterpart))

@@ -1,0 +1,90 @@
+"""The picture of a game, as people see it."""
+
+import re
+
+import numpy as np
+
+from cagepool.sim.hosts import HOSTS
+from cagepool.sim.picture import picture
+from tests.sim.games import play, started
+
+SCENE = """\
+step 7, red given, edition 2.1
+blue    DecoyTomcat User1: TRUE
+red     ExploitRemoteService Enterprise1 by HTTPSRFI: TRUE
+reward  -0.1
+
+                          |  what blue sees         |  what is true
+host         subnet       |  activity  compromised  |  access      priv  seen  unseen  malware  decoys
+Defender     Enterprise   |  .         .            |  .           .     .     .       .        .
+Enterprise0  Enterprise   |  .         .            |  .           .     .     .       .        .
+Enterprise1  Enterprise   |  Exploit   User         |  user        .     1     .       file     .
+Enterprise2  Enterprise   |  .         .            |  .           .     .     .       .        .
+Op_Host0     Operational  |  .         .            |  .           .     .     .       .        .
+Op_Host1     Operational  |  .         .            |  .           .     .     .       .        Apache Vsftpd x2
+Op_Host2     Operational  |  .         .            |  .           .     .     .       .        .
+Op_Server0   Operational  |  .         .            |  .           .     .     .       .        .
+User0        User         |  .         .            |  privileged  1     .     .       .        .
+User1        User         |  .         User         |  privileged  1     .     .       file     Tomcat
+User2        User         |  .         .            |  .           .     .     .       .        .
+User3        User         |  .         .            |  .           .     .     .       .        .
+User4        User         |  .         .            |  .           .     .     .       .        .
+
+OTService runs; red does not know of it; Impact can stop it
+"""  # noqa: E501
+
+
+def test_a_picture_shows_blues_view_beside_the_truth() -> None:
+    batch = started(2, seed=1, red="given")
+    for blue, red in [
+        ("DecoyApache Op_Host1", "DiscoverRemoteSystems User"),
+        ("DecoyVsftpd Op_Host1", "DiscoverNetworkServices User1"),
+        ("DecoyVsftpd Op_Host1", "ExploitRemoteService User1"),
+        ("Sleep", "PrivilegeEscalate User1"),
+        ("Sleep", "DiscoverNetworkServices Enterprise1"),
+        ("Sleep", "Sleep"),
+        ("DecoyTomcat User1", "ExploitRemoteService Enterprise1"),
+    ]:
+        play(batch, blue, red)
+    assert picture(batch, 0) == SCENE
+
+
+def test_a_game_that_has_just_begun_has_no_last_moves() -> None:
+    batch = started(1, red="meander", edition="leaderboard", max_steps=1, autoreset="same_step")
+    before = picture(batch, 0)
+    play(batch, "Restore User1")  # ends the episode
+    assert picture(batch, 0) == before
+    assert before.splitlines()[:2] == ["step 0, red RedMeanderAgent, edition leaderboard", ""]
+
+
+def test_green_is_shown_when_it_scans() -> None:
+    batch = started(40, red="sleep", green=True)
+    play(batch, "Monitor")
+    for game in range(40):
+        host = int(batch.moves["green_host"][game])
+        lines = picture(batch, game).splitlines()
+        assert (f"green   PortScan {HOSTS[host]}" in lines) == (host >= 0)
+        assert "blue    Monitor: TRUE" in lines
+        assert "red     Sleep: UNKNOWN" in lines
+
+
+def test_the_service_tells_its_story() -> None:
+    batch = started(1, seed=3, red="b_line")
+    assert "OTService runs; red does not know of it; Impact can stop it" in picture(batch, 0)
+    while batch.true_state["ot_running"][0]:
+        play(batch, "Sleep")
+    assert "OTService is stopped; red knows of it; Impact can stop it" in picture(batch, 0)
+    play(batch, "Restore Op_Server0")
+    assert "OTService runs; red knows of it; Impact can no longer stop it" in picture(batch, 0)
+
+
+def test_colors_change_nothing_but_the_color() -> None:
+    batch = started(1, seed=2, red="meander", green=True)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        batch.step(rng.integers(0, 145, 1))
+    plain, colored = picture(batch, 0), picture(batch, 0, color=True)
+    assert plain.isascii()
+    assert "\x1b" not in plain
+    assert "\x1b[31mprivileged\x1b[0m" in colored
+    assert re.sub(r"\x1b\[\d+m", "", colored) == plain
