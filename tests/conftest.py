@@ -1,10 +1,12 @@
 """Settings of all tests."""
 
 import os
-from importlib.util import find_spec
 
 import hypothesis
 import pytest
+
+from cagepool.cyborg import CybORGNotFoundError
+from cagepool.envs.cyborg import checkout
 
 # The same examples in every run of CI; no deadline, because a busy machine is not a mistake.
 hypothesis.settings.register_profile("local", deadline=None)
@@ -13,9 +15,14 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out the comparisons with CybORG where it is not installed."""
-    if find_spec("CybORG"):
+    """Load CybORG for the comparisons with it, or leave them out where there is none."""
+    compared = [item for item in items if item.get_closest_marker("parity")]
+    if not compared:
         return
-    for item in items:
-        if item.get_closest_marker("parity"):
-            item.add_marker(pytest.mark.skip(reason="CybORG is not installed"))
+    try:
+        checkout.load()
+    except CybORGNotFoundError as error:
+        if checkout.VARIABLE in os.environ:
+            raise pytest.UsageError(str(error)) from None
+        for item in compared:
+            item.add_marker(pytest.mark.skip(reason=str(error)))

@@ -6,9 +6,10 @@ from typing import Any
 import tyro
 
 from cagepool.cli.bench import Bench, bench
+from cagepool.cli.parity import Parity, parity
 from cagepool.cli.play import Play, play
 
-COMMANDS: dict[type[Any], Callable[[Any], None]] = {Play: play, Bench: bench}
+COMMANDS: dict[type[Any], Callable[[Any], None]] = {Play: play, Bench: bench, Parity: parity}
 
 
 def run(arguments: Sequence[str]) -> None:

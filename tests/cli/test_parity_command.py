@@ -1,0 +1,91 @@
+"""`cagepool parity`; the games themselves are played by the tests marked parity."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from cagepool.cli import parity as command
+from cagepool.cli.main import run
+from cagepool.evaluate.parity import Cell, Mismatch, ParityResult, ParityTrial, Recording, Tally
+from tests.cli.command import cagepool
+
+CLEAN = Tally(episodes=9, steps=900, set_aside=1)
+WRONG = Tally(
+    episodes=10,
+    steps=1000,
+    faults=[Mismatch(3, step, "s_ot[0]", "1", "0") for step in range(30)],
+)
+
+
+@pytest.fixture
+def _found(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Nothing is played; the parameter is what was found out about B_line with green."""
+    result = ParityResult("2.1", {Cell("B_lineAgent", green=True): request.param})
+
+    def played(_trial: ParityTrial, _told: Callable[[Recording], None]) -> ParityResult:
+        return result
+
+    monkeypatch.setattr(command, "play_trial", played)
+
+
+@pytest.mark.parametrize("_found", [CLEAN], indirect=True)
+@pytest.mark.usefixtures("_found")
+def test_games_that_agree_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["parity", "--seed", "3"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "CybORG, edition 2.1, and its native replay; blue mixed, seed 3"
+    assert ["B_lineAgent", "on", "9", "900", "1", "0"] in [line.split() for line in lines]
+
+
+@pytest.mark.parametrize("_found", [WRONG], indirect=True)
+@pytest.mark.usefixtures("_found")
+def test_games_that_differ_are_shown_and_the_exit_code_is_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as ended:
+        run(["parity"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 1
+    assert "B_lineAgent, green on, episode 3, step 7, s_ot[0]: CybORG 1, native 0" in lines
+    assert lines[-1] == "and 10 more"
+
+
+@pytest.mark.parametrize("_found", [WRONG], indirect=True)
+@pytest.mark.usefixtures("_found")
+def test_json_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["parity", "--json", "--blue", "decoys"])
+
+    read = json.loads(capsys.readouterr().out)
+    assert (read["edition"], read["blue"], read["seed"]) == ("2.1", "decoys", 0)
+    counts = {"episodes": 10, "steps": 1000, "set_aside": 0, "mismatches": 30}
+    assert read["cells"] == [{"red": "B_lineAgent", "green": True, **counts}]
+    assert len(read["first_mismatches"]) == 20
+    first = {"episode": 3, "step": 0, "field": "s_ot[0]", "cyborg": "1", "native": "0"}
+    assert read["first_mismatches"][0] == {"red": "B_lineAgent", "green": True, **first}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--red", "Foo"), "red must be one or more of B_lineAgent, .*; got 'Foo'"),
+        (("--blue", "Foo"), "blue must be one of mixed, sleep, .*; got 'Foo'"),
+        (("--edition", "3"), "edition must be one of 2.1, leaderboard; got '3'"),
+        (("--episodes", "0"), "episodes must be at least 1, got 0"),
+        (("--out", "no/such/a.npz"), "out must be in a folder that exists, got no/such/a.npz"),
+        (("--checkout", "/"), "a checkout of CAGE Challenge 2 must hold CybORG, got /"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_wrong_value_is_refused_in_one_sentence(
+    arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = cagepool("parity", *arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(f"cagepool: {sentence}\n", done.stderr)

@@ -1,0 +1,143 @@
+"""Looking for CybORG, and what is said where it is not; none of it needs CybORG."""
+
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from cagepool.cyborg import CybORGEnv, CybORGNotFoundError
+from cagepool.envs.cyborg import checkout
+from cagepool.envs.cyborg.luck import Luck
+
+NOTHING = (
+    "CybORG must be installed, or a checkout of CAGE Challenge 2 named by the environment "
+    "variable CAGEPOOL_CYBORG; got neither"
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_cyborg(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that has none."""
+    monkeypatch.delenv(checkout.VARIABLE, raising=False)
+    monkeypatch.setattr(checkout, "find_spec", lambda _name: None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "CybORG"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def fake_checkout(root: Path, source: str) -> Path:
+    """A folder that looks like CybORG's repository."""
+    package = root / "CybORG" / "CybORG"
+    (package / "Simulator").mkdir(parents=True)
+    (package / "Simulator" / "State.py").touch()
+    (package / "__init__.py").write_text(source)
+    return root
+
+
+def test_where_there_is_none_a_sentence_says_what_to_do() -> None:
+    with pytest.raises(CybORGNotFoundError, match=f"^{re.escape(NOTHING)}$"):
+        CybORGEnv()
+
+
+def test_a_folder_without_cyborg_is_named(tmp_path: Path) -> None:
+    sentence = f"a checkout of CAGE Challenge 2 must hold CybORG, got {tmp_path}"
+    with pytest.raises(CybORGNotFoundError, match=f"^{re.escape(sentence)}$"):
+        CybORGEnv(checkout=tmp_path)
+
+
+def test_the_variable_names_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(checkout.VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(CybORGNotFoundError, match=r"must hold CybORG, got .*nowhere$"):
+        CybORGEnv()
+
+
+@pytest.mark.parametrize("below", ["", "CybORG", "CybORG/CybORG"], ids=["root", "middle", "inmost"])
+def test_any_folder_of_a_checkout_may_be_named(tmp_path: Path, below: str) -> None:
+    fake_checkout(tmp_path, "ANSWER = 42")
+    package = checkout.load(tmp_path / below)
+    assert package.ANSWER == 42
+    assert checkout.folder(package) == (tmp_path / "CybORG" / "CybORG").resolve()
+
+
+def test_what_cyborg_lacks_is_named_with_the_remedy(tmp_path: Path) -> None:
+    fake_checkout(tmp_path, "import no_such_library")
+    with pytest.raises(
+        CybORGNotFoundError, match=r"^CybORG cannot be imported: .*'no_such_library' \(pip install"
+    ):
+        CybORGEnv(checkout=tmp_path)
+
+
+def test_a_second_cyborg_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_checkout(tmp_path, "")
+    loaded = ModuleType("CybORG")
+    loaded.__file__ = str(tmp_path / "other" / "__init__.py")
+    monkeypatch.setitem(sys.modules, "CybORG", loaded)
+    with pytest.raises(ValueError, match=r"^a process can hold one CybORG only: .*other is loaded"):
+        checkout.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"red": "mix"}, "red must be one of B_lineAgent, .*, sleep; got 'mix'"),
+        ({"max_steps": 0}, "max_steps must be from 1 to 65535, got 0"),
+    ],
+    ids=["red", "max_steps"],
+)
+def test_a_wrong_setting_is_refused_before_cyborg_is_looked_for(
+    settings: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        CybORGEnv(**settings)  # type: ignore[arg-type]
+
+
+def test_importing_our_part_imports_nothing_of_cyborg() -> None:
+    program = (
+        "import sys, cagepool.cyborg, cagepool.evaluate.parity;"
+        "print(*({'CybORG', 'gym'} & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "\n"
+
+
+def drawn(luck: Luck, count: int) -> list[float]:
+    with luck:
+        return [random.random() for _ in range(count)]
+
+
+def test_the_same_seed_is_the_same_luck_whoever_draws_between() -> None:
+    one, other = Luck(), Luck()
+    one.seed(7)
+    other.seed(7)
+
+    halves = drawn(one, 3)
+    random.random()
+    apart = drawn(other, 6)
+    halves += drawn(one, 3)
+
+    assert halves == apart
+    assert apart[0] == random.Random(7).random()
+
+
+def test_luck_begins_at_random() -> None:
+    assert drawn(Luck(), 3) != drawn(Luck(), 3)
+
+
+def test_the_global_generator_is_left_as_it_was_even_after_an_error() -> None:
+    luck = Luck()
+    before = random.getstate()
+
+    def fail() -> None:
+        with luck:
+            random.random()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert random.getstate() == before

@@ -1,0 +1,34 @@
+"""The page on CybORG runs as printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cagepool.cli.parity import Parity
+from cagepool.envs.cyborg import checkout
+from cagepool.evaluate.parity import BLUES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cyborg.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parity
+def test_the_code_of_the_page_plays_a_game(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    assert re.match(r"(2\.1|leaderboard) \[", capsys.readouterr().out)
+    assert (names["truncated"], names["terminated"]) == (True, False)
+
+
+def test_the_page_names_what_the_code_asks_for() -> None:
+    assert checkout.REQUIREMENTS in PAGE
+    assert f"{checkout.VARIABLE}=" in PAGE
+
+
+def test_the_page_names_every_blue_and_flag() -> None:
+    assert all(f"`{blue}`" in PAGE for blue in BLUES)
+    flags = [name for name in Parity.__dataclass_fields__ if name != "max_steps"]
+    assert all(f"--{flag}" in PAGE for flag in flags)
