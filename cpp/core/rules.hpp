@@ -210,8 +210,7 @@ inline RedOutcome play_exploit(Slot slot, int host, const Source& draws) {
   if (port == kSsh) {  // no process id in its events: such a session is never `seen`
     outcome.noise = Noise::kBruteForce;
     open_session(slot, host, kSessionSsh);
-  } else if (port == kMail && game.mail_immune != 0 &&
-             (game.mail_immune & bit(host - kUser3)) != 0) {
+  } else if (port == kMail && ((unsigned{game.mail_immune} << kUser3) & bit(host)) != 0) {
     outcome.noise = Noise::kQuiet;
     return outcome;
   } else {
