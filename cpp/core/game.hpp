@@ -17,8 +17,8 @@ inline constexpr Byte kNoHost = 255;
 
 struct Game {
   std::uint64_t key;  // of this episode's random stream
-  std::uint64_t
-      memory;  // blue's table: 13 nibbles, each with the two `compromised` bits of rules 7.4 on top
+  // Blue's table: 13 nibbles, each with the two `compromised` bits of rules 7.4 on top.
+  std::uint64_t memory;
   std::uint64_t observation;  // what blue was last shown: bit k is value k of the 52
   std::int32_t return_tenths;
   std::uint16_t step;
@@ -39,6 +39,8 @@ struct Game {
   Mask exploited;
   Mask escalated;
   Mask mapped;
+  Mask last_exploit;  // the host of its last action, if it was an exploit
+  Mask last_host;     // the same, if it was an escalation or an impact
 
   Byte known_nets;
 
@@ -61,11 +63,9 @@ struct Game {
 
   // RedMeanderAgent
   Byte swept;  // subnets
-  Byte last_exploit;
-  Byte last_host;
 
   std::array<Ports, kHosts> red_ports;
-  std::array<Byte, 4> unused;
+  std::array<Byte, 2> unused;
 };
 static_assert(std::is_trivially_copyable_v<Game>);
 static_assert(sizeof(Game) <= 100, "a game is small");
@@ -76,8 +76,8 @@ inline Mask held_by_red(const Game& game) {
 
 /// What red really holds and what blue believes, a value a host.
 struct TrueState {
-  std::array<std::uint16_t, kHosts>
-      decoys;                       // bit i: decoy i; +256 for each Vsftpd beyond the first
+  // Bit i: decoy i; +256 for each Vsftpd beyond the first.
+  std::array<std::uint16_t, kHosts> decoys;
   std::array<Byte, kHosts> access;  // 0 none, 1 user, 2 privileged
   std::array<Byte, kHosts> privileged;
   std::array<Byte, kHosts> user_seen;

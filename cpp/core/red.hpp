@@ -58,37 +58,32 @@ inline RedAction decide_b_line(Game& game, const Source& draws) {
           next.target[game.user_pick & 3u]};  // positions before the draw do not depend on it
 }
 
+/// Without a branch: what the last action was differs from game to game.
 inline void digest_meander(Game& game) {
-  const auto forget = [&game](Mask hosts) {
-    game.escalated = static_cast<Mask>(game.escalated & ~hosts);
-    game.exploited = static_cast<Mask>(game.exploited & ~hosts);
+  const auto only_if = [](bool condition, unsigned mask) {
+    return static_cast<Mask>(condition ? mask : 0u);
   };
-  if (game.last_exploit != kNoHost) {
-    if (game.last_success == Success::kTrue) {
-      game.mapped |= bit(game.last_exploit);
-    } else {
-      game.exploited = static_cast<Mask>(game.exploited & ~bit(game.last_exploit));
-      const Mask operational = game.escalated & kOperational;
-      forget(operational != 0 ? operational
-                              : static_cast<Mask>(game.escalated & kEnterpriseServers));  // Q21
-    }
-    game.last_exploit = kNoHost;
-  }
-  if (game.last_host != kNoHost) {
-    if (game.last_success == Success::kFalse) {
-      const Mask host = bit(game.last_host);
-      game.escalated = static_cast<Mask>(game.escalated & ~host);
-      game.exploited = static_cast<Mask>(game.exploited & ~(host & game.mapped));
-    }
-    game.last_host = kNoHost;
-  }
+  const bool succeeded = game.last_success == Success::kTrue;
+  game.mapped |= only_if(succeeded, game.last_exploit);
+  const Mask failed_exploit = only_if(!succeeded, game.last_exploit);
+  const Mask operational = game.escalated & kOperational;
+  const Mask enterprise = game.escalated & kEnterpriseServers;
+  const Mask lost =
+      only_if(failed_exploit != 0, operational != 0 ? operational : enterprise);  // Q21
+  const Mask failed_host = only_if(game.last_success == Success::kFalse, game.last_host);
+  const unsigned unescalated = lost | failed_host;
+  const unsigned unexploited = failed_exploit | lost | (failed_host & game.mapped);
+  game.escalated = static_cast<Mask>(game.escalated & ~unescalated);
+  game.exploited = static_cast<Mask>(game.exploited & ~unexploited);
+  game.last_exploit = 0;
+  game.last_host = 0;
 }
 
 template <class Source>
 inline RedAction decide_meander(Game& game, const Source& draws) {
   digest_meander(game);
   if (game.escalated & bit(kOpServer0)) {
-    game.last_host = kOpServer0;
+    game.last_host = bit(kOpServer0);
     return {RedKind::kImpact, kOpServer0};
   }
   if (const unsigned nets = game.known_nets & ~game.swept; nets != 0) {
@@ -105,14 +100,16 @@ inline RedAction decide_meander(Game& game, const Source& draws) {
       taken != 0) {
     const int host = draws.target(taken);
     game.escalated |= bit(host);
-    game.last_host = static_cast<Byte>(host);
+    game.last_host = bit(host);
     return {RedKind::kEscalate, static_cast<std::int8_t>(host)};
   }
-  // Never empty: Defender is known by now and always fails (rules 14).
   const Mask open = game.known_ip & ~game.exploited;
+  // Defender is known by now and always fails (rules 14): only a forged snapshot leaves no choice.
+  if (open == 0) [[unlikely]]
+    return {};
   const int host = draws.target(open);
   game.exploited |= bit(host);
-  game.last_exploit = static_cast<Byte>(host);
+  game.last_exploit = bit(host);
   return {RedKind::kExploit, static_cast<std::int8_t>(host)};
 }
 

@@ -20,8 +20,6 @@ void clear(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition
   game.ot_pid_known = true;
   game.last_success = Success::kUnknown;
   game.user_pick = kNoHost;
-  game.last_exploit = kNoHost;
-  game.last_host = kNoHost;
 
   TrueState& truth = slot.truth();
   truth = TrueState{};

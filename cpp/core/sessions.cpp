@@ -51,7 +51,15 @@ void end_sessions(Slot slot, int host, int asked, int wanted) {
 void open_session(Slot slot, int host, Session kind) {
   ++slot.game().sessions;
   slot.log().back() = static_cast<Session>(host | kSessionAlive | kind);
-  recount(slot, host);
+  Game& game = slot.game();
+  TrueState& truth = slot.truth();
+  const auto h = static_cast<std::size_t>(host);
+  const bool privileged = (kind & kSessionPrivileged) != 0;
+  const bool seen = (kind & kSessionSeen) != 0;
+  (privileged ? game.privileged : seen ? game.user_seen : game.user_unseen) |= bit(host);
+  Byte& count = (privileged ? truth.privileged : seen ? truth.user_seen : truth.user_unseen)[h];
+  count = counted(count + 1);
+  truth.access[h] = std::max<Byte>(truth.access[h], privileged ? 2 : 1);
 }
 
 void remove_sessions(Slot slot, int host) {

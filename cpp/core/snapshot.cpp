@@ -46,8 +46,6 @@ void take(Blob& bytes, Part& part) {
   bytes = bytes.subspan(sizeof(Part));
 }
 
-bool is_host_or_none(Byte host) { return host < kHosts || host == kNoHost; }
-
 /// Looks at the byte: a damaged one is no bool yet.
 bool is_flag(const bool& value) { return *reinterpret_cast<const std::uint8_t*>(&value) <= 1; }
 
@@ -58,7 +56,7 @@ bool is_sound(const Snapshot& snapshot) {
   const Setting& setting = snapshot.setting;
   const Mask hosts = game.privileged | game.user_seen | game.user_unseen | game.malware |
                      game.known_ip | game.known_host | game.scanned | game.exploited |
-                     game.escalated | game.mapped;
+                     game.escalated | game.mapped | game.last_exploit | game.last_host;
   const std::size_t sessions = snapshot.log.size();
   const bool time = game.phase == Phase::kUnstarted
                         ? game.step == 0 && game.sessions == 0 && sessions == 0
@@ -74,11 +72,20 @@ bool is_sound(const Snapshot& snapshot) {
   const bool places =
       (hosts & ~kAllHosts) == 0 && game.known_nets < 1 << kSubnets && game.swept < 1 << kSubnets &&
       game.position < kBLine.size() && (game.user_pick < 4 || game.user_pick == kNoHost) &&
-      is_host_or_none(game.last_exploit) && is_host_or_none(game.last_host) &&
       std::ranges::all_of(
           snapshot.log, [](Session session) { return (session & kSessionHost) < kHosts; });
+  // Counts and sums are ones that so many steps can reach; no step costs as much as 200 tenths.
+  const auto is_count = [&game](std::int32_t count) {
+    return count >= 0 && count <= std::int32_t{game.step};
+  };
+  const Counters& counters = snapshot.counters;
+  const bool sums = game.return_tenths <= 0 && game.return_tenths >= -200 * game.step &&
+                    (game.outage_tenths == 0 || game.outage_tenths == kOutageTenths) &&
+                    is_count(counters.compliant) && is_count(counters.violations) &&
+                    is_count(counters.wasted) && is_count(counters.fixes) &&
+                    is_count(counters.threat_steps);
   const bool order = snapshot.order < kOrders || snapshot.order == kNoOrder;
-  return time && flags && kinds && places && order;
+  return time && flags && kinds && places && sums && order;
 }
 
 }  // namespace
