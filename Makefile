@@ -31,7 +31,7 @@ test: setup lint tidy $(OLDEST) ## set up, then lint, types and all tests
 	$(BIN)/pytest
 	PYTHONPATH=$(OLDEST) $(BIN)/python -c \
 		'import gymnasium as g; assert g.__version__ == "$(OLDEST_GYMNASIUM)", g.__version__'
-	PYTHONPATH=$(OLDEST) $(BIN)/pytest tests/envs
+	PYTHONPATH=$(OLDEST) $(BIN)/pytest tests/envs -m 'not slow'
 
 lint: setup ## check style and types
 	$(BIN)/ruff check

@@ -1,37 +1,42 @@
 """What the tests of all vector backends share: how to make one, play it and compare the outcome."""
 
 from collections.abc import Callable
+from multiprocessing import get_context
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from cagepool import make_vec
-from cagepool.envs import Cage2Env, NativeVectorEnv
-from cagepool.envs.settings import GameSettings
+from cagepool.envs import NativeVectorEnv
+from cagepool.envs.make import Backend
+from cagepool.envs.settings import Autoreset, GameSettings
 
 AnyVectorEnv: TypeAlias = VectorEnv[Any, Any, Any]
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
+
+# New processes of the backend `pipes` need not import everything again.
+get_context("forkserver").set_forkserver_preload(["cagepool.envs"])
 
 MODES = ("next_step", "same_step", "disabled")
 HORIZON = 7
 
 
 def native(num_envs: int, mode: str, **settings: Unpack[GameSettings]) -> AnyVectorEnv:
-    return make_vec(num_envs, autoreset=AutoresetMode[mode.upper()], statistics=False, **settings)
+    return NativeVectorEnv(num_envs, autoreset=AutoresetMode[mode.upper()], **settings)
 
 
-def sync(num_envs: int, mode: str, **settings: Unpack[GameSettings]) -> AnyVectorEnv:
-    def make() -> Cage2Env:
-        return Cage2Env(**settings)
+def other(backend: Backend) -> Callable[..., AnyVectorEnv]:
+    def make(num_envs: int, mode: Autoreset, **settings: Unpack[GameSettings]) -> AnyVectorEnv:
+        return make_vec(num_envs, backend=backend, autoreset=mode, **settings)
 
-    return SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode[mode.upper()])
+    return make
 
 
 def started(num_envs: int = 4, **options: Any) -> NativeVectorEnv:
     """Native games that have begun."""
-    envs = make_vec(num_envs, **options)
+    envs: NativeVectorEnv = make_vec(num_envs, **options)
     envs.reset(seed=1)
     return envs
 
@@ -41,8 +46,14 @@ def everything(envs: NativeVectorEnv) -> list[bytes]:
     return envs.save(range(envs.num_envs))
 
 
+sync = other("sync")
 # The first is the reference; every other one must do the same.
-BACKENDS: dict[str, Callable[..., AnyVectorEnv]] = {"sync": sync, "native": native}
+BACKENDS: dict[str, Callable[..., AnyVectorEnv]] = {
+    "sync": sync,
+    "native": native,
+    "pipes": other("pipes"),
+    "workers": other("workers"),
+}
 
 
 def actions_for(num_envs: int, steps: int, seed: int = 0) -> NDArray[np.int64]:

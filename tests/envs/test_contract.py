@@ -112,10 +112,10 @@ def test_what_was_returned_is_never_changed_by_a_later_call(make: Make, mode: st
 
 
 def test_games_without_a_seed_differ_from_run_to_run(make: Make) -> None:
-    actions = actions_for(50, 20)
+    actions = actions_for(20, 30)
     outcomes = []
     for _ in range(2):
-        envs = make(50, "next_step", red="RedMeanderAgent")
+        envs = make(20, "next_step", red="RedMeanderAgent")
         envs.reset()
         outcomes.append(np.stack([step[0] for step in play(envs, actions)]))
     assert (outcomes[0] != outcomes[1]).any()

@@ -12,7 +12,7 @@ from tests.envs.contract import MODES, actions_for, assert_same, play
 
 
 def played(num_envs: int = 4, steps: int = 15, **options: Any) -> NativeVectorEnv:
-    envs = make_vec(num_envs, red="RedMeanderAgent", statistics=False, **options)
+    envs: NativeVectorEnv = make_vec(num_envs, red="RedMeanderAgent", statistics=False, **options)
     envs.reset(seed=1)
     play(envs, actions_for(num_envs, steps))
     return envs

@@ -12,6 +12,7 @@ from tyro.conf import Positional, arg
 
 from cagepool.bench.engine import EngineConfig, EngineResult, measure_engine
 from cagepool.bench.measure import Measurement, Pace
+from cagepool.bench.workers import WorkersConfig, WorkersResult, measure_workers
 from cagepool.cli.progress import progress_bars
 
 QUICK = Pace(repetitions=3, seconds=0.02)
@@ -21,7 +22,7 @@ QUICK = Pace(repetitions=3, seconds=0.02)
 class Bench:
     """Measure speed: contenders take turns in one run; median and quartiles are shown."""
 
-    what: Positional[Literal["engine"]] = "engine"
+    what: Positional[Literal["engine", "workers"]] = "engine"
     """What to measure."""
     quick: bool = False
     """Under a minute, and rough."""
@@ -37,28 +38,31 @@ def bench(command: Bench) -> None:
     """Measure speed, print a table and write JSON."""
     if command.out is not None and (command.out.is_dir() or not command.out.parent.is_dir()):
         raise ValueError(f"out must be a file in a folder that exists, got {command.out}")
-    config = EngineConfig(
-        pace=QUICK if command.quick else Pace(),
-        other_build=command.other_build,
-        cyborg_python=command.cyborg_python,
-    )
-    result = _measured(config)
+    result = _measured(command)
     if command.out is not None:
         command.out.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     _print(Console(highlight=False), result)
 
 
-def _measured(config: EngineConfig) -> EngineResult:
+def _measured(command: Bench) -> EngineResult | WorkersResult:
     with progress_bars() as progress:
         bar = progress.add_task("measuring", total=None)
 
         def show(group: str, done: int, total: int) -> None:
             progress.update(bar, description=group, completed=done, total=total)
 
+        if command.what == "workers":
+            few = WorkersConfig(pace=QUICK, sizes=(1, 20), waiting=10)
+            return measure_workers(few if command.quick else WorkersConfig(), show)
+        config = EngineConfig(
+            pace=QUICK if command.quick else Pace(),
+            other_build=command.other_build,
+            cyborg_python=command.cyborg_python,
+        )
         return measure_engine(config, show)
 
 
-def _print(console: Console, result: EngineResult) -> None:
+def _print(console: Console, result: EngineResult | WorkersResult) -> None:
     where = result.machine
     load = f"load {where['load']} before and {result.load_after} after"
     console.print(f"{where['processor']}, {where['cores']} cores, {load}\n")

@@ -9,9 +9,8 @@ from cagepool.envs.arrays import Bools, Infos
 from cagepool.sim.batch import Batch
 
 
-def infos_of(batch: Batch) -> Infos:
-    """The infos of a step that ended episodes, as SyncVectorEnv gives them for Cage2Env."""
-    ended = batch.truncations
+def infos_of(batch: Batch, ended: Bools) -> Infos:
+    """The infos of a step that ended these episodes, as SyncVectorEnv gives them for Cage2Env."""
     infos = {}
     if batch.config.order is not None:
         counters = np.where(ended[:, None], batch.episode_counters, 0)
@@ -19,17 +18,17 @@ def infos_of(batch: Batch) -> Infos:
     if batch.config.autoreset != "same_step":
         return infos
     return {
-        "final_obs": _final_observations(batch),
+        "final_obs": _final_observations(batch, ended),
         "_final_obs": ended.copy(),
         "final_info": infos,
         "_final_info": ended.copy(),
     }
 
 
-def _final_observations(batch: Batch) -> NDArray[np.object_]:
+def _final_observations(batch: Batch, ended: Bools) -> NDArray[np.object_]:
     observations = np.full(batch.games, None, object)
-    rows = batch.final_observations[batch.truncations]
-    observations[batch.truncations] = np.fromiter(rows, object, len(rows))
+    rows = batch.final_observations[ended]
+    observations[ended] = np.fromiter(rows, object, len(rows))
     return observations
 
 
@@ -44,13 +43,12 @@ class Statistics:
         """Start the clocks of these games anew."""
         self._began_s[games] = perf_counter()
 
-    def infos_of(self, batch: Batch) -> Infos:
-        """The infos of a step that ended episodes; the clocks of these games start anew."""
-        ended = batch.truncations.copy()
+    def infos_of(self, batch: Batch, ended: Bools) -> Infos:
+        """The infos of a step that ended these episodes, whose clocks start anew."""
         episode = {
             "r": np.where(ended, batch.episode_returns, 0.0),
             "l": np.where(ended, batch.episode_lengths, np.int64(0)),
             "t": np.where(ended, np.round(perf_counter() - self._began_s, 6), 0.0),
         }
         self.begin(ended)
-        return {"episode": episode, "_episode": ended}
+        return {"episode": episode, "_episode": ended.copy()}

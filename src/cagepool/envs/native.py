@@ -10,7 +10,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from cagepool.envs import endings, seeding, spaces
-from cagepool.envs.arrays import Bools, Doubles, Infos, Observations, integers, read_only
+from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, Observations, integers, read_only
+from cagepool.envs.free import Ready, check_min_ready, check_none_is_out, checked_ids
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.pages import Pages
 from cagepool.envs.settings import (
@@ -19,8 +20,10 @@ from cagepool.envs.settings import (
     RenderMode,
     VectorSettings,
     check_render_mode,
+    reset_mask,
     vector_config,
 )
+from cagepool.envs.trees import rows
 from cagepool.sim.batch import Batch
 from cagepool.sim.dictionary import true_state_dict
 from cagepool.sim.masks import action_masks
@@ -57,6 +60,8 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         self._statistics = endings.Statistics(num_envs) if statistics else None
         self._running = Lock()
         self._seeded = np.zeros(num_envs, np.bool_)
+        self._sent: list[Ints] = []  # games that were sent and not yet received, in this order
+        self._out = np.zeros(num_envs, np.bool_)  # the same by game
         self._terminations = read_only(np.zeros(num_envs, np.bool_))
         self.true_state = TrueState(batch)
         self.counters = read_only(batch.counters)
@@ -77,13 +82,14 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
             options: `reset_mask`, an array of Booleans: only these games are reset.
         """
         given = seeding.by_game(seed, self.num_envs)
-        mask = _reset_mask(options or {}, self.num_envs)
+        mask = reset_mask((options or {}).get("reset_mask"), self.num_envs)
         batch = self._enter()
         try:
             if isinstance(seed, int):
                 super().reset(seed=seed)
             self._turn(batch)
             self._begin(batch, mask, given)
+            self._forget()
             return batch.observations, {}
         finally:
             self._running.release()
@@ -98,13 +104,15 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         """
         batch = self._enter()
         try:
+            if self._sent:
+                check_none_is_out(self._out)
             try:
                 ended = self._play(batch, actions, red_actions)
             except TypeError:  # not yet int64 in one piece
                 blue = integers("actions", actions)
                 red = None if red_actions is None else integers("red_actions", red_actions)
                 ended = self._play(batch, blue, red)
-            infos = self._infos(batch) if ended else {}
+            infos = self._infos(batch, batch.truncations) if ended else {}
             rewards, truncations = batch.rewards, batch.truncations
             terminations = self._terminations
             if self._pages is not None:
@@ -113,6 +121,52 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
             return batch.observations, rewards, terminations, truncations, infos
         finally:
             self._running.release()
+
+    def send(self, actions: ArrayLike, ids: ArrayLike | None = None) -> None:
+        """Play one action of blue's in some games, in all by default; see `recv`.
+
+        Raises:
+            IndexError: an action or a game is out of range; nothing was played.
+            ValueError: a game was sent before and has not been received; nothing was played.
+        """
+        games = checked_ids(ids, self._out)
+        blue = integers("actions", actions)
+        batch = self._enter()
+        try:
+            self._turn(batch)
+            batch.step(blue, None, games)
+            self._out[games] = True
+            self._sent.append(games)
+        finally:
+            self._running.release()
+
+    def recv(self, min_ready: int = 1) -> Ready:
+        """Results of the games that were sent, all of which are ready at once.
+
+        Args:
+            min_ready: How many must have been sent.
+        """
+        check_min_ready(min_ready, self._out)
+        batch = self._enter()
+        try:
+            ids = np.concatenate(self._sent)
+            ended = batch.truncations & self._out
+            infos = rows(self._infos(batch, ended), ids) if ended.any() else {}
+            self._forget()
+            return Ready(
+                ids,
+                batch.observations.take(ids, 0),
+                batch.rewards.take(ids),
+                self._terminations.take(ids),
+                batch.truncations.take(ids),
+                infos,
+            )
+        finally:
+            self._running.release()
+
+    async def arecv(self, min_ready: int = 1) -> Ready:
+        """As `recv`, for use in asyncio."""
+        return self.recv(min_ready)
 
     def render(self) -> tuple[str, ...]:
         """A picture of every game.
@@ -175,6 +229,11 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         """Let games draw from new random streams from here on."""
         self.batch.reseed(integers("ids", ids), seeding.as_array(seeds))
 
+    def _forget(self) -> None:
+        """Let what was sent be received or dropped."""
+        self._sent.clear()
+        self._out[:] = False
+
     def _set_spaces(self, dtype: DTypeLike) -> None:
         self.single_observation_space = spaces.observation_space(dtype)
         self.single_action_space = spaces.action_space()
@@ -214,21 +273,9 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
             return batch.step(actions, red_actions)
         return self._pages.step(batch, actions, red_actions)
 
-    def _infos(self, batch: Batch) -> Infos:
-        """The infos of a step that ended episodes."""
-        infos = endings.infos_of(batch)
+    def _infos(self, batch: Batch, ended: Bools) -> Infos:
+        """The infos of a step that ended these episodes."""
+        infos = endings.infos_of(batch, ended)
         if self._statistics is not None:
-            infos |= self._statistics.infos_of(batch)
+            infos |= self._statistics.infos_of(batch, ended)
         return infos
-
-
-def _reset_mask(options: Mapping[str, Any], games: int) -> Bools:
-    mask = options.get("reset_mask")
-    if mask is None:
-        return np.ones(games, np.bool_)
-    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (games,):
-        form = f"{mask.dtype} of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
-        raise ValueError(f"reset_mask must be an array of {games} Booleans, got {form}")
-    if not mask.any():
-        raise ValueError("reset_mask must name at least one game, got none")
-    return mask

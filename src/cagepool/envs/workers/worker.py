@@ -1,0 +1,175 @@
+"""A worker process."""
+
+import os
+import pickle
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cagepool.envs.arrays import Infos
+from cagepool.envs.makers import AnyEnv, Maker
+from cagepool.envs.trees import check_supported
+from cagepool.envs.workers import wire
+from cagepool.envs.workers.block import Form, Marks, mapped_block, mapped_marks
+from cagepool.envs.workers.messages import Answer, Fault, Made, Task
+from cagepool.envs.workers.stepper import Stepper
+from cagepool.envs.workers.truth import form_of
+
+# In free mode, results that are ready wait for others about this long at most, so that
+# environments that take microseconds do not cost a wake-up each.
+_SLICE_S = 200e-6
+
+
+class _Reported(BaseException):
+    """The caller knows all; the process is to end."""
+
+
+def main(requests: int, answers: int, memory: int, life: int) -> None:
+    """Serve the process at the other ends of these descriptors until it closes them."""
+    for descriptor in (requests, answers, memory, life):
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - takes no keywords
+    threading.Thread(target=_end_with_caller, args=(life,), daemon=True).start()
+    worker = Worker(wire.Inbox(requests), answers, memory)
+    with suppress(wire.HungUp, _Reported):
+        try:
+            worker.run()
+        except (wire.HungUp, _Reported):
+            raise
+        except BaseException:  # noqa: BLE001 - an environment cannot be made, or not be made anew
+            worker.report_last(traceback.format_exc())
+        finally:
+            worker.close()
+
+
+def _end_with_caller(life: int) -> None:
+    """Wait for the end of the caller, and end even if an environment never returns."""
+    os.read(life, 1)
+    os._exit(1)
+
+
+class Worker:
+    """Makes environments and does with them what is asked."""
+
+    _task: Task
+    _stepper: Stepper
+    _mark: NDArray[np.int64]
+
+    def __init__(self, inbox: wire.Inbox, answers: int, memory: int) -> None:
+        """Take the ends of the pipes and the memory."""
+        self._inbox = inbox
+        self._answers = answers
+        self._memory = memory
+        self._envs: list[AnyEnv] = []
+        self._at_once = 1  # environments that are stepped before an answer, in free mode
+
+    def run(self) -> None:
+        """Make environments, and do what is asked until nobody is there to ask."""
+        self._task = task = self._inbox.wait_for_message()
+        self._mark = mapped_marks(self._memory, task.workers).array[task.worker :]
+        makers = pickle.loads(task.makers)
+        form = self._make(makers)
+        self._send(Made(form))
+        block = mapped_block(self._memory, task.workers, task.num_envs, form)
+        self._stepper = Stepper(task, makers, self._envs, block)
+        self._stepper.report = self._report
+        everything = np.arange(task.start, task.stop, dtype=np.int32).tobytes()
+        places = range(len(self._envs))
+        while True:
+            words, messages = self._inbox.read()
+            for request, arguments in messages:
+                getattr(self, request)(*arguments)
+            if len(words) and words[0] == wire.ALL_WORD:
+                wire.write(self._answers, self._stepper.step(places) + everything)
+            elif len(words):
+                self._step_freely(words)
+
+    def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> None:
+        """Start episodes."""
+        infos = self._stepper.reset(places, seeds, options)
+        answered = np.array(places, np.int32) + np.int32(self._task.start)
+        wire.write(self._answers, infos + answered.tobytes())
+
+    def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """Call a method of each environment, or get an attribute."""
+
+        def called(env: AnyEnv, _: int) -> Any:
+            value = env.get_wrapper_attr(name)
+            return value(*arguments, **keywords) if callable(value) else value
+
+        self._for_each(called)
+
+    def assign(self, name: str, values: list[Any]) -> None:
+        """Set an attribute of each environment."""
+        self._for_each(lambda env, place: env.set_wrapper_attr(name, values[place]))
+
+    def close(self) -> None:
+        """Close the environments, come what may."""
+        for env in self._envs:
+            try:
+                env.close()
+            except Exception:  # noqa: BLE001 - the others are to be closed too
+                traceback.print_exc()
+
+    def report_last(self, trace: str) -> None:
+        """Tell of an exception after which this process cannot go on."""
+        self._send(Fault(int(self._mark[0]), trace))
+
+    def _make(self, makers: list[Maker]) -> Form:
+        for place, maker in enumerate(makers):
+            self._mark[0] = self._task.start + place
+            env = maker()
+            self._envs.append(env)
+            spaces = (env.observation_space, env.action_space)
+            first = self._envs[0]
+            if spaces != (first.observation_space, first.action_space):
+                raise ValueError(
+                    "all environments must have the same spaces, got "
+                    f"{spaces} after {(first.observation_space, first.action_space)}"
+                )
+        self._mark[0] = self._task.start
+        for space in (first.observation_space, first.action_space):
+            check_supported(space)
+        truth = form_of(first, self._task.true_state)
+        metadata = dict(first.metadata)
+        self._mark[0] = Marks.NOWHERE
+        return Form(*spaces, metadata, first.render_mode, truth)
+
+    def _step_freely(self, words: wire.Words) -> None:
+        """Step environments, and answer as often as is worth a wake-up."""
+        places = (words - self._task.start).tolist()
+        done = 0
+        while done < len(places):
+            stop = done + self._at_once
+            began_s = perf_counter()
+            infos = self._stepper.step(places[done:stop])
+            wire.write(self._answers, infos + words[done:stop].tobytes())
+            stepped = len(places[done:stop])
+            self._at_once = 1 + int(_SLICE_S * stepped / (perf_counter() - began_s))
+            done += stepped
+
+    def _report(self, index: int, trace: str) -> None:
+        """Tell of an environment that has raised; only if it may be replaced, come back."""
+        self._send(Fault(index, trace))
+        if not self._task.restart:
+            raise _Reported
+
+    def _for_each(self, act: Callable[[AnyEnv, int], Any]) -> None:
+        place, values = 0, []
+        try:
+            for place, env in enumerate(self._envs):
+                self._mark[0] = self._task.start + place
+                values.append(act(env, place))
+            answer = wire.message(Answer(values))
+        except Exception:  # noqa: BLE001 - an environment may raise anything
+            answer = wire.message(Answer([], self._task.start + place, traceback.format_exc()))
+        self._mark[0] = Marks.NOWHERE
+        wire.write(self._answers, answer)
+
+    def _send(self, content: object) -> None:
+        wire.write(self._answers, wire.message(content))

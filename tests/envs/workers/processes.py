@@ -1,0 +1,49 @@
+"""What a process holds, so that tests can see that nothing is left."""
+
+import gc
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """Children, open descriptors and shared memory with a name."""
+
+    children: frozenset[str]
+    descriptors: frozenset[str]
+    shared: frozenset[str]
+
+
+def holdings() -> Holdings:
+    """What this process holds now, apart from what nobody can reach any more."""
+    gc.collect()
+    threads = Path("/proc/self/task").iterdir()
+    children = {pid for thread in threads for pid in (thread / "children").read_text().split()}
+    descriptors = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            descriptors.add(f"{entry.name} {entry.readlink()}")
+        except FileNotFoundError:  # the one that lists them
+            continue
+    shared = frozenset(path.name for path in Path("/dev/shm").iterdir())
+    return Holdings(frozenset(children), frozenset(descriptors), shared)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended and waits to be noticed does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def all_end(pids: list[int], limit_s: float = 60) -> bool:
+    """Whether all processes end within the limit."""
+    deadline_s = monotonic() + limit_s
+    while any(map(is_alive, pids)):
+        if monotonic() > deadline_s:
+            return False
+        os.sched_yield()
+    return True

@@ -1,0 +1,156 @@
+"""However it ends, no process, no shared memory and no open file remains."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from cagepool import make_vec
+from cagepool.envs import WorkerVectorEnv
+from cagepool.errors import EnvironmentFault
+from tests.envs.workers.processes import all_end, holdings
+from tests.envs.workers.toys import Checksummed, Faulty
+
+pytestmark = pytest.mark.slow
+
+TIMES = 20
+FAIL = Faulty.FAIL
+
+
+def made(fault: str = "exception", **settings: Any) -> WorkerVectorEnv:
+    envs = WorkerVectorEnv([partial(Faulty, fault)] * 2, workers=1, **settings)
+    envs.reset(seed=0)
+    return envs
+
+
+def close_twice() -> None:
+    envs = made()
+    envs.close()
+    envs.close()
+
+
+def forget() -> None:
+    made()
+
+
+def raise_inside() -> None:
+    with suppress(KeyboardInterrupt), made() as envs:
+        envs.send([0, 0])
+        raise KeyboardInterrupt
+
+
+def fail(fault: str) -> None:
+    envs = made(fault)
+    if fault == "loop":  # only now, so that it does not matter how busy the machine is
+        envs._pool.config = replace(envs._pool.config, timeout=0.2)
+    with pytest.raises(EnvironmentFault):
+        envs.step([FAIL, 0])
+
+
+def restart(fault: str) -> None:
+    with made(fault, on_fault="restart") as envs:
+        envs.step([FAIL, 0])
+
+
+def fail_at_start() -> None:
+    with pytest.raises(EnvironmentFault):
+        WorkerVectorEnv([partial(Faulty, "exit", at_start=True)], workers=1)
+
+
+def interrupt() -> None:
+    envs = made("loop")
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            envs.step([FAIL, 0])
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+
+
+ENDS: dict[str, Callable[[], None]] = {
+    "close": close_twice,
+    "garbage": forget,
+    "error": raise_inside,
+    "interrupt": interrupt,
+    "start": fail_at_start,
+    **{fault: partial(fail, fault) for fault in ("exception", "exit", "kill", "loop")},
+    "restart": partial(restart, "kill"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_is_left_however_often_it_ends_so(end: str) -> None:
+    ENDS[end]()
+    before = holdings()
+    for _ in range(TIMES):
+        ENDS[end]()
+    assert holdings() == before
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from cagepool import make_vec
+from tests.envs.workers.toys import Faulty
+envs = make_vec(4, env=partial(Faulty, "loop"), backend="workers", workers=2)
+envs.reset(seed=0)
+envs.send([0, Faulty.FAIL], [0, 1])
+print(*(line.process.pid for line in envs._pool.lines), flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "number", "code"),
+    [
+        ("sys.exit(0)", None, 0),
+        ("raise SystemExit(7)", None, 7),
+        ("del envs; import gc; gc.collect()", None, 0),
+        ("sys.stdin.read()", signal.SIGKILL, -signal.SIGKILL),
+        ("sys.stdin.read()", signal.SIGTERM, -signal.SIGTERM),
+        ("envs.recv(2)", signal.SIGINT, -signal.SIGINT),
+        ("import os; os._exit(5)", None, 5),
+    ],
+    ids=["exit", "SystemExit", "garbage", "kill -9", "terminate", "Ctrl-C", "_exit"],
+)
+def test_workers_end_with_their_caller(then: str, number: int | None, code: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM.format(then=then)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout is not None
+    workers = [int(pid) for pid in process.stdout.readline().split()]
+    assert len(workers) == 2
+    if number is not None:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert all_end(workers)
+    said = "" if number == signal.SIGINT else said  # the caller's own traceback
+    assert said == ""
+
+
+def test_a_fork_of_the_caller_leaves_its_workers_alone() -> None:
+    with make_vec(2, env=Checksummed, backend="workers") as envs:
+        envs.reset(seed=0)
+        child = os.fork()
+        if child == 0:
+            envs.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        envs.step([0, 0])

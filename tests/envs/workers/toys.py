@@ -1,0 +1,187 @@
+"""Small environments with known behaviour, good and bad."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+SPACES: dict[str, spaces.Space[Any]] = {
+    "box": spaces.Box(-1, 1, (3,), np.float32),
+    "image": spaces.Box(0, 255, (4, 5, 3), np.uint8),
+    "number": spaces.Box(-1, 1, (), np.float64),
+    "discrete": spaces.Discrete(7),
+    "shifted": spaces.Discrete(7, start=-3),
+    "multidiscrete": spaces.MultiDiscrete([3, 4, 5]),
+    "multibinary": spaces.MultiBinary(6),
+    "dict": spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)}),
+    "tuple": spaces.Tuple((spaces.Discrete(3), spaces.Box(0, 1, (2, 2)))),
+    "nested": spaces.Dict(
+        {"one": spaces.Tuple((spaces.MultiBinary(2), spaces.Dict({"x": spaces.Discrete(2)})))}
+    ),
+}
+
+
+class Sampler(gym.Env[Any, Any]):
+    """Shows samples of its space; the reward tells what action was taken."""
+
+    def __init__(self, observed: str = "box", taken: str = "discrete", horizon: int = 5) -> None:
+        self.observation_space = deepcopy(SPACES[observed])
+        self.action_space = deepcopy(SPACES[taken])
+        self.horizon = horizon
+        self.steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {"options": repr(options)} if options else {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), action
+        self.steps += 1
+        ended = self.steps >= self.horizon
+        info = {"steps": self.steps, "word": "odd"} if self.steps % 2 else {}
+        return self.observation_space.sample(), weight(action), ended, False, info
+
+
+def weight(action: Any) -> float:
+    """A number that tells actions apart."""
+    flat = np.concatenate([np.ravel(part) for part in _leaves(action)]).astype(np.float64)
+    return float(flat @ np.arange(1, len(flat) + 1))
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = tuple(value[key] for key in sorted(value))
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [value]
+
+
+SIZE = 64
+
+
+class Checksummed(gym.Env[NDArray[np.int64], np.int64]):
+    """Its observation is the number of steps, the action, and what makes the sum come out at 0."""
+
+    observation_space = spaces.Box(-(2**62), 2**62, (SIZE,), np.int64)
+    action_space = spaces.Discrete(2**31)
+
+    def __init__(self, horizon: int = 10**9) -> None:
+        self.horizon = horizon
+        self.steps = 0
+        self.seed = 0
+
+    def seen(self, action: int) -> NDArray[np.int64]:
+        row = np.arange(SIZE) * (self.steps + 1) + action
+        row[0], row[1], row[2] = self.steps, action, self.seed
+        row[-1] = -row[:-1].sum()
+        return row
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: Any = None,  # noqa: ARG002 - Gymnasium's signature
+    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        self.steps = 0
+        self.seed = self.seed if seed is None else seed
+        return self.seen(0), {}
+
+    def step(self, action: np.int64) -> tuple[NDArray[np.int64], float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        truncated = self.steps >= self.horizon
+        return self.seen(int(action)), float(self.steps), False, truncated, {}
+
+    def true_state(self) -> NDArray[np.int64]:
+        return np.array([self.steps, self.seed])
+
+
+class Gated(Checksummed):
+    """Cannot be stepped before there is a certain file."""
+
+    def __init__(self, gate: Path) -> None:
+        super().__init__()
+        self.gate = gate
+
+    def step(self, action: np.int64) -> tuple[NDArray[np.int64], float, bool, bool, dict[str, Any]]:
+        while not self.gate.exists():
+            time.sleep(0.001)
+        return super().step(action)
+
+
+def raise_an_exception(_: "Faulty") -> None:
+    raise ValueError("a mistake in the environment")
+
+
+def exit_at_once(_: "Faulty") -> None:
+    os._exit(3)
+
+
+def kill_oneself(_: "Faulty") -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def never_return(_: "Faulty") -> None:
+    while True:
+        time.sleep(0.01)
+
+
+def leave_python(_: "Faulty") -> None:
+    raise SystemExit(4)
+
+
+def unpicklable_info(env: "Faulty") -> None:
+    env.info = {"function": lambda: None}
+
+
+def wrong_shape(env: "Faulty") -> None:
+    env.wrong = np.zeros(SIZE + 1, np.int64)
+
+
+FAULTS: dict[str, Callable[["Faulty"], None]] = {
+    "exception": raise_an_exception,
+    "exit": exit_at_once,
+    "kill": kill_oneself,
+    "loop": never_return,
+    "SystemExit": leave_python,
+    "unpicklable info": unpicklable_info,
+    "wrong shape": wrong_shape,
+}
+
+
+class Faulty(Checksummed):
+    """Fails once its action, or the option of a reset, is FAIL; or when it is made."""
+
+    FAIL = 2**31 - 1
+
+    def __init__(self, fault: str, *, at_start: bool = False) -> None:
+        super().__init__()
+        self.fail = FAULTS[fault]
+        self.info: dict[str, Any] = {}
+        self.wrong: NDArray[np.int64] | None = None
+        if at_start:
+            self.fail(self)
+
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        row, _ = super().reset(seed=seed)
+        if options and options["fail"] == seed:
+            self.fail(self)
+        return (row if self.wrong is None else self.wrong), self.info
+
+    def step(self, action: np.int64) -> tuple[NDArray[np.int64], float, bool, bool, dict[str, Any]]:
+        if action == self.FAIL:
+            self.fail(self)
+        row, *others, _ = super().step(action)
+        return (row if self.wrong is None else self.wrong), *others, self.info  # type: ignore[return-value]
