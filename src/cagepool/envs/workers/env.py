@@ -36,6 +36,8 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
 
     restarts: Ints  # how often each environment was replaced; read-only, always current
 
+    closed = True  # until the workers run: Gymnasium 1.2 closes even what failed to start
+
     def __init__(
         self,
         makers: Sequence[Maker],
@@ -49,6 +51,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             raise ValueError("there must be at least 1 environment, got 0")
         config = PoolConfig(autoreset=mode_name(autoreset), **settings)
         self._pool = Pool(makers, config)
+        self.closed = False
         self._end = finalize(self, self._pool.close, at_once=True)
         self._copy = copy
         self._over: Bools = np.ones(len(makers), np.bool_)  # must be reset by the caller
