@@ -27,7 +27,9 @@ def holdings() -> Holdings:
             descriptors.add(f"{entry.name} {entry.readlink()}")
         except FileNotFoundError:  # the one that lists them
             continue
-    shared = frozenset(path.name for path in Path("/dev/shm").iterdir())
+    # Semaphores of multiprocessing, which our workers do not use, are other programs'.
+    names = (path.name for path in Path("/dev/shm").iterdir())
+    shared = frozenset(name for name in names if not name.startswith("sem.mp-"))
     return Holdings(frozenset(children), frozenset(descriptors), shared)
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cagepool import make_vec
-from cagepool.envs import WorkerVectorEnv
+from cagepool.envs import WorkerVectorEnv, workers
 from cagepool.errors import EnvironmentFault
 from tests.envs.workers.processes import all_end, holdings
 from tests.envs.workers.toys import Checksummed, Faulty
@@ -154,3 +155,11 @@ def test_a_fork_of_the_caller_leaves_its_workers_alone() -> None:
             os._exit(0)
         os.waitpid(child, 0)
         envs.step([0, 0])
+
+
+def test_a_worker_uses_no_semaphores_of_multiprocessing() -> None:
+    """So `holdings` may leave out those in shared memory, which other programs come and go with."""
+    folder = Path(workers.__file__).parent
+    assert [
+        path.name for path in folder.glob("*.py") if "multiprocessing" in path.read_text()
+    ] == []
