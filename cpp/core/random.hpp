@@ -5,9 +5,6 @@
 
 #include <bit>
 #include <cstdint>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "scenario.hpp"
 

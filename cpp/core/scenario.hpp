@@ -73,7 +73,6 @@ inline constexpr std::array<Ports, kDecoys> kOpenedByDecoy{kHttp, kFtp, kMail,  
                                                            kSsh,  kRdp, kHttps, kHttp};
 inline constexpr std::array<Ports, kDecoys> kNeededByDecoy{kHttp, kFtp, kMail,  kSmb,
                                                            kSsh,  kRdp, kHttps, kFtp};
-inline constexpr Byte kVsftpd = 1 << 7;
 
 constexpr std::array<Ports, 256> make_opened() {
   std::array<Ports, 256> table{};
