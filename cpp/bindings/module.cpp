@@ -1,7 +1,6 @@
 // The Python face of the core: types, checks, GIL. No logic.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -9,43 +8,17 @@
 
 #include <memory>
 
+#include "arrays.hpp"
 #include "batch.hpp"
 #include "fields.hpp"
 #include "int_row.hpp"
+#include "learn.hpp"
 #include "replay.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace nanobind::literals;
 
 namespace cagepool {
 namespace {
-
-template <class Value>
-using Row = nb::ndarray<Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class Value>
-using Rows = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Bytes = Rows<std::uint8_t>;
-
-template <class Array>
-auto span_of(const Array& array) {
-  return std::span(array.data(), array.size());
-}
-
-template <class Value>
-std::span<const Value> span_of(const std::optional<Row<const Value>>& array) {
-  return array ? std::span<const Value>(array->data(), array->size()) : std::span<const Value>();
-}
-
-/// The rows of a byte array as structs; each row must be exactly one.
-template <class Struct>
-std::span<Struct> structs_of(const Bytes& array, const char* name) {
-  if (array.shape(1) != sizeof(Struct)) {
-    throw std::invalid_argument(std::string(name) + " must have rows of " +
-                                std::to_string(sizeof(Struct)) + " bytes, got " +
-                                std::to_string(array.shape(1)));
-  }
-  return {reinterpret_cast<Struct*>(array.data()), array.shape(0)};
-}
 
 /// The arrays that a batch writes; held here so that they live as long as it does.
 struct Buffers {
@@ -392,6 +365,8 @@ NB_MODULE(_core, m) {
           "id"_a, "Steps played in the game's episode.")
       .def("describe", &describe_games, "rows"_a.noconvert(),
            "Write the state of every game as a trace has it.");
+
+  bind_learn(m);
 }
 
 }  // namespace cagepool

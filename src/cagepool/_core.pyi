@@ -1,5 +1,6 @@
 """The game of CAGE Challenge 2, natively."""
 
+from collections.abc import Sequence
 import enum
 from typing import Annotated, overload
 
@@ -172,3 +173,33 @@ class Batch:
 
     def describe(self, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
         """Write the state of every game as a trace has it."""
+
+MEMORY_BYTES: int = 24
+
+MEMORY_ORDER_OFFSET: int = 10
+
+def draw(logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, uniforms: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Draw a choice in every row from the softmax of its logits, by one number in [0, 1).
+    """
+
+def loss_gradient(*, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], advantages: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], old_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], returns: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], logits_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], values_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], clip: float, value_clip: float, entropy: float) -> tuple[float, float, float, float, float]:
+    """
+    Write the gradient of the mean loss of PPO; returns the means of policy loss, value loss, entropy, KL and share of clipped ratios.
+    """
+
+class Inputs:
+    """Policy inputs of many games, made of what blue saw and did."""
+
+    def __init__(self, *, choices: Sequence[int], scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, horizon: int) -> None: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def advance(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], memories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Take note of what was played and of what blue saw next."""
+
+    def write(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], memories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], inputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None) -> None:
+        """
+        Write a row of inputs, and one of masks unless there is none, for each game.
+        """

@@ -1,0 +1,230 @@
+#include "choose.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace cagepool {
+namespace {
+
+// Eight numbers at a time, on any processor: the compiler splits them where it must.
+constexpr std::size_t kLanes = 8;
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+using IntLanes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+
+/// Lanes as an element of a container, which would forget how a bare vector is aligned.
+struct Block {
+  Lanes lanes;
+};
+
+constexpr float kNever = -1e30F;  // logit of what may not be chosen
+
+inline Lanes all(float value) { return Lanes{} + value; }
+
+/// e to the power of x for x <= 0, with a relative error of about 1e-7; 0 below -87.
+inline Lanes exp_lanes(Lanes x) {
+  const Lanes low = all(-87.0F);
+  const auto vanishes = x < low;
+  x = vanishes ? low : x;
+  // x = n ln 2 + r; the exponent of a float is n, and a polynomial gives e^r.
+  const Lanes magic = all(12582912.0F);  // 1.5 * 2^23: adding it rounds to a whole number
+  const Lanes rounded = x * 1.44269504F + magic;
+  const Lanes n = rounded - magic;
+  const Lanes r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
+  Lanes p = all(1.9875691500e-4F);
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  const IntLanes exponent = (__builtin_convertvector(n, IntLanes) + 127) << 23;
+  Lanes power;
+  std::memcpy(&power, &exponent, sizeof power);
+  return vanishes ? Lanes{} : p * power;
+}
+
+inline float sum_of(Lanes lanes) {
+  float sum = 0;
+  for (std::size_t i = 0; i < kLanes; ++i) sum += lanes[i];
+  return sum;
+}
+
+/// The softmax of one row, in memory that is a whole number of lanes long.
+class Softmax {
+ public:
+  explicit Softmax(std::size_t count)
+      : count_(count), logits_((count + kLanes - 1) / kLanes), weights_(logits_.size()) {
+    std::fill_n(logits(), logits_.size() * kLanes, kNever);
+  }
+
+  inline void read(const Choices& choices, std::size_t row) {
+    const float* from = &choices.logits[row * count_];
+    if (choices.masks.empty()) {
+      std::copy_n(from, count_, logits());
+    } else {
+      const std::uint8_t* mask = &choices.masks[row * count_];
+      float* to = logits();
+      for (std::size_t i = 0; i < count_; ++i) to[i] = mask[i] != 0 ? from[i] : kNever;
+    }
+    Lanes most = logits_[0].lanes;
+    for (const auto& [lanes] : logits_) most = lanes > most ? lanes : most;
+    highest_ = most[0];
+    for (std::size_t i = 1; i < kLanes; ++i) highest_ = std::max(highest_, most[i]);
+    Lanes sums{};
+    for (std::size_t i = 0; i < logits_.size(); ++i) {
+      logits_[i].lanes = logits_[i].lanes - highest_;
+      weights_[i].lanes = exp_lanes(logits_[i].lanes);
+      sums += weights_[i].lanes;
+    }
+    sum_ = sum_of(sums);
+    log_sum_ = std::log(sum_);
+  }
+
+  /// The first choice at which the running sum of probabilities passes a number in [0, 1).
+  inline std::size_t at(float uniform) const {
+    const float target = uniform * sum_;
+    const float* weight = weights();
+    float passed = 0;
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (weight[i] == 0.0F) continue;
+      passed += weight[i];
+      last = i;
+      if (passed > target) break;
+    }
+    return last;
+  }
+
+  inline float log_probability(std::size_t choice) const { return logits()[choice] - log_sum_; }
+
+  inline float entropy() const {
+    Lanes sums{};
+    for (std::size_t i = 0; i < logits_.size(); ++i) {
+      sums += weights_[i].lanes == 0.0F ? Lanes{} : weights_[i].lanes * logits_[i].lanes;
+    }
+    return log_sum_ - sum_of(sums) / sum_;
+  }
+
+  /// d/dlogits of slope * log_probability(choice) - weight * entropy.
+  inline void gradient(std::size_t choice, float slope, float weight, float* out) {
+    const float spread = entropy();
+    const float share = 1.0F / sum_;
+    for (std::size_t i = 0; i < logits_.size(); ++i) {
+      const Lanes p = weights_[i].lanes * share;
+      const Lanes entropy_slope = (logits_[i].lanes - log_sum_ + spread) * weight;
+      weights_[i].lanes = p == 0.0F ? Lanes{} : p * (entropy_slope - slope);
+    }
+    std::copy_n(weights(), count_, out);
+    out[choice] += slope;
+  }
+
+ private:
+  float* logits() { return reinterpret_cast<float*>(logits_.data()); }
+  const float* logits() const { return reinterpret_cast<const float*>(logits_.data()); }
+  const float* weights() const { return reinterpret_cast<const float*>(weights_.data()); }
+
+  std::size_t count_;
+  std::vector<Block> logits_;   // less the highest
+  std::vector<Block> weights_;  // probabilities, but for the factor 1 / sum_
+  float highest_ = 0;
+  float sum_ = 0;
+  float log_sum_ = 0;
+};
+
+inline void draw_rows(const Choices& choices, std::span<const float> uniforms,
+                      std::span<std::int64_t> chosen, std::span<float> log_probabilities) {
+  Softmax softmax(choices.count);
+  for (std::size_t row = 0; row < choices.rows(); ++row) {
+    softmax.read(choices, row);
+    const std::size_t choice = softmax.at(uniforms[row]);
+    chosen[row] = static_cast<std::int64_t>(choice);
+    log_probabilities[row] = softmax.log_probability(choice);
+  }
+}
+
+/// Half the squared error of a value, and its slope; the worse of moving freely and moving by at
+/// most `clip` from the old value, if there is a clip.
+struct ValueLoss {
+  float loss;
+  float slope;
+
+  ValueLoss(float value, float old, float target, float clip) {
+    const float error = value - target;
+    loss = error * error / 2;
+    slope = error;
+    if (clip <= 0) return;
+    const float moved = std::clamp(value - old, -clip, clip);
+    const float clipped_error = old + moved - target;
+    if (clipped_error * clipped_error / 2 <= loss) return;
+    loss = clipped_error * clipped_error / 2;
+    slope = moved == value - old ? clipped_error : 0;
+  }
+};
+
+inline LossParts gradient_rows(const Choices& choices, std::span<const float> values,
+                               const Collected& collected, const LossRule& rule,
+                               std::span<float> logits_gradient, std::span<float> values_gradient) {
+  Softmax softmax(choices.count);
+  LossParts sums;
+  const auto rows = static_cast<float>(choices.rows());
+  for (std::size_t row = 0; row < choices.rows(); ++row) {
+    softmax.read(choices, row);
+    const auto choice = static_cast<std::size_t>(collected.chosen[row]);
+    const float change = softmax.log_probability(choice) - collected.log_probabilities[row];
+    const float ratio = std::exp(change);
+    const float advantage = collected.advantages[row];
+    const float clipped = std::clamp(ratio, 1 - rule.clip, 1 + rule.clip);
+    const bool is_free = ratio * advantage <= clipped * advantage;
+    sums.policy -= is_free ? ratio * advantage : clipped * advantage;
+    sums.entropy += softmax.entropy();
+    sums.kl += ratio - 1 - change;
+    sums.clipped += ratio != clipped;
+    softmax.gradient(choice, is_free ? -ratio * advantage / rows : 0, rule.entropy / rows,
+                     &logits_gradient[row * choices.count]);
+    const ValueLoss value(values[row], collected.values[row], collected.returns[row],
+                          rule.value_clip);
+    sums.value += value.loss;
+    values_gradient[row] = value.slope / rows;
+  }
+  for (double* sum : {&sums.policy, &sums.value, &sums.entropy, &sums.kl, &sums.clipped})
+    *sum /= rows;
+  return sums;
+}
+
+#if defined(__x86_64__)
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] void draw_rows_v3(
+    const Choices& choices, std::span<const float> uniforms, std::span<std::int64_t> chosen,
+    std::span<float> log_probabilities) {
+  draw_rows(choices, uniforms, chosen, log_probabilities);
+}
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] LossParts gradient_rows_v3(
+    const Choices& choices, std::span<const float> values, const Collected& collected,
+    const LossRule& rule, std::span<float> logits_gradient, std::span<float> values_gradient) {
+  return gradient_rows(choices, values, collected, rule, logits_gradient, values_gradient);
+}
+#endif
+
+}  // namespace
+
+void draw(const Choices& choices, std::span<const float> uniforms, std::span<std::int64_t> chosen,
+          std::span<float> log_probabilities) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v3"))
+    return draw_rows_v3(choices, uniforms, chosen, log_probabilities);
+#endif
+  draw_rows(choices, uniforms, chosen, log_probabilities);
+}
+
+LossParts loss_gradient(const Choices& choices, std::span<const float> values,
+                        const Collected& collected, const LossRule& rule,
+                        std::span<float> logits_gradient, std::span<float> values_gradient) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v3"))
+    return gradient_rows_v3(choices, values, collected, rule, logits_gradient, values_gradient);
+#endif
+  return gradient_rows(choices, values, collected, rule, logits_gradient, values_gradient);
+}
+
+}  // namespace cagepool
