@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 from cagepool.evaluate import Score, Trial, play, score_table, scripted_defender
+from cagepool.evaluate.games import Games
 from cagepool.evaluate.play import OFFICIAL_LENGTHS, OFFICIAL_REDS, episode_totals, red_names
 from cagepool.evaluate.scripted import SCRIPTED
-from cagepool.sim import Batch, actions
+from cagepool.sim import actions
 from cagepool.sim.batch import Ints
 
 
 class Watcher:
     """Restores User1 when the observation shows an exploit there, as a learned policy might."""
 
-    def begin(self, batch: Batch) -> None:
+    def begin(self, batch: Games) -> None:
         assert not batch.observations.any()
 
-    def act(self, batch: Batch) -> Ints:
+    def act(self, batch: Games) -> Ints:
         exploited = batch.observations[:, 4 * 9 + 1] == 1
         return np.where(exploited, actions.index("Restore User1"), actions.index("Sleep"))
 

@@ -1,18 +1,15 @@
 """Play a defender for many episodes and score it as the challenge does: reds x lengths."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.evaluate.games import Games, Seeds
 from cagepool.evaluate.scripted import Defender
-from cagepool.sim import Batch, BatchConfig, reds
+from cagepool.sim import Batch, BatchConfig, orders, reds
 from cagepool.sim.batch import Doubles
-
-Seeds: TypeAlias = NDArray[np.uint64]
 
 OFFICIAL_REDS = reds.MIX
 OFFICIAL_LENGTHS = (30, 50, 100)
@@ -34,10 +31,14 @@ class Trial:
     """Whether GreenAgent scans hosts."""
     seed: int = 0
     """Decides all luck; the first games of a longer trial are those of a shorter one."""
+    order: str | None = None
+    """Workflow order whose keeping is measured; none: not measured."""
 
     def __post_init__(self) -> None:
         """Check what can be checked before a game is played."""
         reds.edition(self.edition)
+        if self.order is not None:
+            orders.parse(self.order)
         if not 2 <= self.episodes <= MAX_EPISODES:
             limits = f"from 2, which a standard error needs, to {MAX_EPISODES}"
             raise ValueError(f"episodes must be {limits}, got {self.episodes}")
@@ -78,6 +79,21 @@ class ScoreTable:
     scores: dict[str, dict[int, Score]]  # by red, then by length
     total: Score | None  # sum over the nine official cells, if all of them were played
 
+    @classmethod
+    def of(cls, trial: Trial, totals: Mapping[str, Doubles]) -> "ScoreTable":
+        """The table of episodes with these totals, (episode, length), by red."""
+        columns = {length: column for column, length in enumerate(trial.lengths)}
+        scores = {
+            red: {length: Score.of(of_red[:, column]) for length, column in columns.items()}
+            for red, of_red in totals.items()
+        }
+        if {*OFFICIAL_REDS} - {*totals} or {*OFFICIAL_LENGTHS} - {*columns}:
+            return cls(trial, scores, None)
+        # Games against different reds are independent: their sums, row by row, tell the error.
+        official = [columns[length] for length in OFFICIAL_LENGTHS]
+        nine_cells = np.sum([totals[red][:, official].sum(axis=1) for red in OFFICIAL_REDS], axis=0)
+        return cls(trial, scores, Score.of(nine_cells))
+
     def as_dict(self) -> dict[str, object]:
         """The table as plain values, fit for JSON."""
         cells = [
@@ -107,18 +123,9 @@ def score_table(
         ValueError: a red is unknown, or there is none.
     """
     names = red_names(red_agents)
-    totals = {red: episode_totals(defender, trial, red, on_played) for red in names}
-    columns = {length: column for column, length in enumerate(trial.lengths)}
-    scores = {
-        red: {length: Score.of(of_red[:, column]) for length, column in columns.items()}
-        for red, of_red in totals.items()
-    }
-    if {*OFFICIAL_REDS} - {*names} or {*OFFICIAL_LENGTHS} - {*columns}:
-        return ScoreTable(trial, scores, None)
-    # Games against different reds are independent: their sums, row by row, tell the total's error.
-    official = [columns[length] for length in OFFICIAL_LENGTHS]
-    nine_cells = np.sum([totals[red][:, official].sum(axis=1) for red in OFFICIAL_REDS], axis=0)
-    return ScoreTable(trial, scores, Score.of(nine_cells))
+    return ScoreTable.of(
+        trial, {red: episode_totals(defender, trial, red, on_played) for red in names}
+    )
 
 
 def red_names(red_agents: Iterable[str]) -> tuple[str, ...]:
@@ -157,28 +164,31 @@ def game_seeds(trial: Trial, red: str) -> Seeds:
     return np.random.PCG64(sequence).random_raw(trial.episodes)
 
 
-def start(defender: Defender, trial: Trial, red: str, seeds: Seeds) -> Batch:
-    """A batch with one game for each seed, at the first step, and the defender ready to play it."""
+def opened(trial: Trial, red: str, seeds: Seeds) -> Batch:
+    """A batch with one game for each seed, at the first step."""
     config = BatchConfig(
         red=red,
         edition=trial.edition,
         green=trial.green,
         max_steps=trial.max_steps,
+        order=trial.order,
         autoreset="disabled",
     )
     batch = Batch(len(seeds), config)
     batch.reset(seeds)
-    defender.begin(batch)
     return batch
 
 
-def _play_together(defender: Defender, trial: Trial, red: str, seeds: Seeds) -> Doubles:
-    batch = start(defender, trial, red, seeds)
+def played(defender: Defender, trial: Trial, batch: Games) -> Iterator[tuple[int, Doubles]]:
+    """Play games from the first step to the last; gives, after each, its number and the totals."""
+    defender.begin(batch)
     running = np.zeros(batch.games)
-    totals = []
     for step in range(1, trial.max_steps + 1):
         batch.step(defender.act(batch))
         running += batch.rewards
-        if step in trial.lengths:
-            totals.append(np.round(running, 1))  # rewards are whole tenths: no error adds up
-    return np.stack(totals, axis=1)
+        yield step, np.round(running, 1)  # rewards are whole tenths: no error adds up
+
+
+def _play_together(defender: Defender, trial: Trial, red: str, seeds: Seeds) -> Doubles:
+    steps = played(defender, trial, opened(trial, red, seeds))
+    return np.stack([totals for step, totals in steps if step in trial.lengths], axis=1)

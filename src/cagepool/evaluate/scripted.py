@@ -6,7 +6,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.sim import Batch, actions, hosts
+from cagepool.evaluate.games import Games
+from cagepool.sim import actions, hosts
 from cagepool.sim.batch import Ints
 
 SLEEP = actions.index("Sleep")
@@ -17,10 +18,10 @@ USER0 = hosts.index("User0")
 class Defender(Protocol):
     """Whoever plays blue."""
 
-    def begin(self, batch: Batch, /) -> None:
+    def begin(self, batch: Games, /) -> None:
         """Forget the past: an episode starts in every game of the batch."""
 
-    def act(self, batch: Batch, /) -> Ints:
+    def act(self, batch: Games, /) -> Ints:
         """One action a game, after what the batch's arrays show of the last step."""
 
 
@@ -38,10 +39,10 @@ def scripted_defender(name: str) -> Defender:
 class SleepDefender:
     """Does nothing."""
 
-    def begin(self, _batch: Batch) -> None:
+    def begin(self, _batch: Games) -> None:
         """Nothing to forget."""
 
-    def act(self, batch: Batch) -> Ints:
+    def act(self, batch: Games) -> Ints:
         """Sleep in every game."""
         return np.full(batch.games, SLEEP)
 
@@ -52,12 +53,12 @@ class RandomDefender:
     _STEP = np.uint64(0x9E3779B97F4A7C15)
     _APART = np.uint64(0xD1B54A32D192ED03)  # keeps its numbers apart from those of the game
 
-    def begin(self, batch: Batch) -> None:
+    def begin(self, batch: Games) -> None:
         """Take up the random stream of each game's episode."""
-        keys = [batch.core.stream_key(game) for game in range(batch.games)]
+        keys = [batch.stream_key(game) for game in range(batch.games)]
         self._counters = np.array(keys, np.uint64) ^ self._APART
 
-    def act(self, _batch: Batch) -> Ints:
+    def act(self, _batch: Games) -> Ints:
         """Any of the actions; biased by less than one in ten million."""
         self._counters += self._STEP
         words = _mixed(self._counters) >> np.uint64(32)
@@ -75,11 +76,11 @@ class ReactDefender:
         """Cure by `Remove` or by `Restore`."""
         self._cures = np.array([actions.index(f"{cure} {host}") for host in hosts.HOSTS])
 
-    def begin(self, batch: Batch) -> None:
+    def begin(self, batch: Games) -> None:
         """Have watched nothing yet."""
         self._watched = np.zeros(batch.games, np.bool_)
 
-    def act(self, batch: Batch) -> Ints:
+    def act(self, batch: Games) -> Ints:
         """Cure where an exploit was seen, monitor elsewhere."""
         targets = batch.moves["red_target"]
         alarmed = self._watched & (batch.moves["detected"] == 1) & (targets != USER0)
@@ -92,11 +93,11 @@ class RotationDefender:
 
     _ROUND = (MONITOR, *(actions.index(f"Restore {h}") for h in hosts.HOSTS if h != "User0"))
 
-    def begin(self, _batch: Batch) -> None:
+    def begin(self, _batch: Games) -> None:
         """Start the first round."""
         self._turn = 0
 
-    def act(self, batch: Batch) -> Ints:
+    def act(self, batch: Games) -> Ints:
         """The action whose turn it is, in every game."""
         action = self._ROUND[self._turn % len(self._ROUND)]
         self._turn += 1

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cagepool.evaluate.play import Trial, game_seeds, start
+from cagepool.evaluate.play import Trial, game_seeds, opened, played
 from cagepool.evaluate.scripted import Defender
 from cagepool.sim import Batch, actions
 from cagepool.sim.hosts import HOSTS
@@ -28,15 +28,12 @@ class Turn:
 
 def transcript(defender: Defender, trial: Trial, red: str) -> list[Turn]:
     """The first of the trial's games against one red."""
-    batch = start(defender, trial, red, game_seeds(trial, red)[:1])
-    turns = []
-    for step in range(trial.max_steps):
-        batch.step(defender.act(batch))
-        turns.append(_turn(batch, step))
-    return turns
+    batch = opened(trial, red, game_seeds(trial, red)[:1])
+    return [turn_of(batch, step - 1) for step, _ in played(defender, trial, batch)]
 
 
-def _turn(batch: Batch, step: int) -> Turn:
+def turn_of(batch: Batch, step: int) -> Turn:
+    """The last step of a batch of one game, which was its step of this number."""
     moves = batch.moves[0]
     return Turn(
         step=step,

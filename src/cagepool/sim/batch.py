@@ -124,6 +124,7 @@ class Batch:
         self.alignment = np.zeros(judged)
         self.core = self._make_core()
         self.step = self.core.step
+        self.stream_key = self.core.stream_key
 
     def _make_core(self) -> _core.Batch:
         config, games = self.config, self.games
