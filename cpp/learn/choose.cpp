@@ -13,10 +13,9 @@ constexpr std::size_t kLanes = 8;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using IntLanes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
 
-/// Lanes as an element of a container, which would forget how a bare vector is aligned.
-struct Block {
-  Lanes lanes;
-};
+/// Lanes in a row of floats, wherever it lies.
+using LanesInRow =
+    float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
 constexpr float kNever = -1e30F;  // logit of what may not be chosen
 
@@ -55,28 +54,29 @@ inline float sum_of(Lanes lanes) {
 class Softmax {
  public:
   explicit Softmax(std::size_t count)
-      : count_(count), logits_((count + kLanes - 1) / kLanes), weights_(logits_.size()) {
-    std::fill_n(logits(), logits_.size() * kLanes, kNever);
-  }
+      : count_(count),
+        blocks_((count + kLanes - 1) / kLanes),
+        logits_(blocks_ * kLanes, kNever),
+        weights_(blocks_ * kLanes) {}
 
   inline void read(const Choices& choices, std::size_t row) {
     const float* from = &choices.logits[row * count_];
     if (choices.masks.empty()) {
-      std::copy_n(from, count_, logits());
+      std::copy_n(from, count_, logits_.data());
     } else {
       const std::uint8_t* mask = &choices.masks[row * count_];
-      float* to = logits();
-      for (std::size_t i = 0; i < count_; ++i) to[i] = mask[i] != 0 ? from[i] : kNever;
+      for (std::size_t i = 0; i < count_; ++i) logits_[i] = mask[i] != 0 ? from[i] : kNever;
     }
-    Lanes most = logits_[0].lanes;
-    for (const auto& [lanes] : logits_) most = lanes > most ? lanes : most;
-    highest_ = most[0];
-    for (std::size_t i = 1; i < kLanes; ++i) highest_ = std::max(highest_, most[i]);
+    LanesInRow* const logits = blocks(logits_);
+    LanesInRow* const weights = blocks(weights_);
+    const float highest = highest_logit();
     Lanes sums{};
-    for (std::size_t i = 0; i < logits_.size(); ++i) {
-      logits_[i].lanes = logits_[i].lanes - highest_;
-      weights_[i].lanes = exp_lanes(logits_[i].lanes);
-      sums += weights_[i].lanes;
+    for (std::size_t i = 0; i < blocks_; ++i) {
+      const Lanes less = logits[i] - highest;
+      const Lanes weight = exp_lanes(less);
+      logits[i] = less;
+      weights[i] = weight;
+      sums += weight;
     }
     sum_ = sum_of(sums);
     log_sum_ = std::log(sum_);
@@ -85,50 +85,63 @@ class Softmax {
   /// The first choice at which the running sum of probabilities passes a number in [0, 1).
   inline std::size_t at(float uniform) const {
     const float target = uniform * sum_;
-    const float* weight = weights();
     float passed = 0;
     std::size_t last = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      if (weight[i] == 0.0F) continue;
-      passed += weight[i];
+      if (weights_[i] == 0.0F) continue;
+      passed += weights_[i];
       last = i;
       if (passed > target) break;
     }
     return last;
   }
 
-  inline float log_probability(std::size_t choice) const { return logits()[choice] - log_sum_; }
+  inline float log_probability(std::size_t choice) const { return logits_[choice] - log_sum_; }
 
-  inline float entropy() const {
+  inline float entropy() {
+    const LanesInRow* const logits = blocks(logits_);
+    const LanesInRow* const weights = blocks(weights_);
     Lanes sums{};
-    for (std::size_t i = 0; i < logits_.size(); ++i) {
-      sums += weights_[i].lanes == 0.0F ? Lanes{} : weights_[i].lanes * logits_[i].lanes;
+    for (std::size_t i = 0; i < blocks_; ++i) {
+      const Lanes weight = weights[i];
+      sums += weight == 0.0F ? Lanes{} : weight * logits[i];
     }
     return log_sum_ - sum_of(sums) / sum_;
   }
 
-  /// d/dlogits of slope * log_probability(choice) - weight * entropy.
+  /// d/dlogits of slope * log_probability(choice) - weight * entropy; the last use of the row.
   inline void gradient(std::size_t choice, float slope, float weight, float* out) {
+    const LanesInRow* const logits = blocks(logits_);
+    LanesInRow* const weights = blocks(weights_);
     const float spread = entropy();
     const float share = 1.0F / sum_;
-    for (std::size_t i = 0; i < logits_.size(); ++i) {
-      const Lanes p = weights_[i].lanes * share;
-      const Lanes entropy_slope = (logits_[i].lanes - log_sum_ + spread) * weight;
-      weights_[i].lanes = p == 0.0F ? Lanes{} : p * (entropy_slope - slope);
+    for (std::size_t i = 0; i < blocks_; ++i) {
+      const Lanes p = weights[i] * share;
+      const Lanes entropy_slope = (logits[i] - log_sum_ + spread) * weight;
+      weights[i] = p == 0.0F ? Lanes{} : p * (entropy_slope - slope);
     }
-    std::copy_n(weights(), count_, out);
+    std::copy_n(weights_.data(), count_, out);
     out[choice] += slope;
   }
 
  private:
-  float* logits() { return reinterpret_cast<float*>(logits_.data()); }
-  const float* logits() const { return reinterpret_cast<const float*>(logits_.data()); }
-  const float* weights() const { return reinterpret_cast<const float*>(weights_.data()); }
+  static inline LanesInRow* blocks(std::vector<float>& row) {
+    return reinterpret_cast<LanesInRow*>(row.data());
+  }
+
+  inline float highest_logit() {
+    const LanesInRow* const logits = blocks(logits_);
+    Lanes most = logits[0];
+    for (std::size_t i = 1; i < blocks_; ++i) most = logits[i] > most ? logits[i] : most;
+    float highest = most[0];
+    for (std::size_t i = 1; i < kLanes; ++i) highest = std::max(highest, most[i]);
+    return highest;
+  }
 
   std::size_t count_;
-  std::vector<Block> logits_;   // less the highest
-  std::vector<Block> weights_;  // probabilities, but for the factor 1 / sum_
-  float highest_ = 0;
+  std::size_t blocks_;
+  std::vector<float> logits_;   // less the highest
+  std::vector<float> weights_;  // probabilities, but for the factor 1 / sum_
   float sum_ = 0;
   float log_sum_ = 0;
 };
