@@ -1,0 +1,169 @@
+"""A trained policy, ready to play; needs numpy only."""
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cagepool import runs
+from cagepool.sim import Batch
+from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
+
+Layers: TypeAlias = list[tuple[Floats, Floats]]  # weights, (inputs, outputs), and biases
+
+ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
+NEVER = np.float32(-1e30)  # logit of what may not be chosen
+
+
+def load(run: str | Path, which: str = "best") -> "Policy":
+    """The policy of a run.
+
+    Args:
+        run: The run's folder.
+        which: `best`, by the checks on other seeds during training, or `last`.
+
+    Raises:
+        ValueError: the folder is not one of a run, or damaged, or has no such policy.
+    """
+    folder = runs.open_run(run)
+    if which not in ("best", "last"):
+        raise ValueError(f"which must be best or last, got {which!r}")
+    kind = which if folder.updates_of(which) else "last"
+    checkpoint = folder.checkpoint(kind)
+    try:
+        return Policy(checkpoint.arrays, folder.settings)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{checkpoint.path} is damaged: no {error}") from error
+
+
+class Policy:
+    """Chooses actions for many games at once, and remembers what it needs of each.
+
+    Call `begin` when all games start, `act` at every step, and `reset` with the games that start
+    anew.
+    """
+
+    def __init__(self, arrays: runs.Arrays, settings: dict[str, Any]) -> None:
+        """Take the actor's weights, `actor.0.weight` and so on, and the settings of the run."""
+        self.settings = settings
+        self.layers = layers_of(arrays)
+        self._activation = ACTIVATIONS[settings["activation"]]
+        self._is_cage = settings["cage"]
+        self._played: Ints | None = None
+        self.begin(1)
+
+    def begin(self, games: int) -> None:
+        """Forget everything: an episode starts in this many games."""
+        self._played = None
+        if not self._is_cage:
+            return
+        self._inputs = blue_inputs(self.settings, games)
+        masked = self._inputs.config.action_masking
+        self._rows: Floats = np.zeros((games, self._inputs.size), np.float32)
+        self._masks: Bytes | None = (
+            np.zeros((games, self._inputs.choices), np.uint8) if masked else None
+        )
+        self._fresh = np.ones(games, np.bool_)
+
+    def reset(self, ids: ArrayLike) -> None:
+        """Forget the past of these games: what `act` sees next is their first observation."""
+        if self._is_cage:
+            games = np.asarray(ids, np.int64)
+            self._inputs.begin(games)
+            self._fresh[games] = True
+
+    def act(
+        self,
+        observations: ArrayLike,
+        *,
+        greedy: bool = True,
+        rng: np.random.Generator | None = None,
+    ) -> Ints:
+        """One action a game, from one observation a game.
+
+        Args:
+            observations: (games, 52), or one observation without the first axis for one game.
+            greedy: Take the likeliest action, or draw one.
+            rng: Draws the actions if not greedy.
+        """
+        seen = np.asarray(observations, np.float32)
+        logits = self.logits(seen[None] if seen.ndim == 1 else seen.reshape(len(seen), -1))
+        if not greedy:
+            noise = rng or np.random.default_rng()
+            logits = logits + noise.gumbel(size=logits.shape).astype(np.float32)
+        chosen = logits.argmax(1)
+        if not self._is_cage:
+            return chosen
+        self._played = self._inputs.numbers[chosen]
+        return self._played
+
+    def logits(self, observations: Floats) -> Floats:
+        """Logits of the choices, -1e30 where one is masked out; takes note of the observations."""
+        if not self._is_cage:
+            return self._forward(observations)
+        if len(observations) != len(self._rows):
+            self.begin(len(observations))
+        self._advance(np.ascontiguousarray(observations))
+        logits = self._forward(self._rows)
+        return logits if self._masks is None else np.where(self._masks, logits, NEVER)
+
+    def _advance(self, observations: Floats) -> None:
+        """Take note of what was played and seen, but where an episode has just begun."""
+        if self._played is not None:
+            kept = self._inputs.memories[self._fresh].copy()
+            self._inputs.advance(self._played, observations)
+            self._inputs.memories[self._fresh] = kept
+        self._fresh[:] = False
+        self._inputs.write(observations, self._rows, self._masks)
+
+    def _forward(self, rows: Floats) -> Floats:
+        *hidden, (weights, biases) = self.layers
+        for layer_weights, layer_biases in hidden:
+            rows = self._activation(rows @ layer_weights + layer_biases)
+        return rows @ weights + biases
+
+
+class PolicyDefender:
+    """A policy as a defender of a batch of native games."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Let this policy play, greedily."""
+        self._policy = policy
+
+    def begin(self, batch: Batch) -> None:
+        """Forget the past: an episode starts in every game of the batch."""
+        self._policy.begin(batch.games)
+
+    def act(self, batch: Batch) -> Ints:
+        """The likeliest action in every game."""
+        return self._policy.act(batch.observations)
+
+
+def blue_inputs(settings: dict[str, Any], games: int) -> BlueInputs:
+    """The inputs of a policy that was trained with these settings."""
+    names = InputConfig.__dataclass_fields__
+    config = InputConfig(**{name: settings[name] for name in names})
+    inputs = BlueInputs(config, games, horizon=settings["max_steps"])
+    if config.order_input and settings["order"] is not None:
+        inputs.follow(settings["order"])
+    return inputs
+
+
+def layers_of(arrays: runs.Arrays) -> Layers:
+    """The actor's layers, in order."""
+    numbers = sorted(
+        int(name.split(".")[1])
+        for name in arrays
+        if name.startswith("actor.") and name.endswith(".weight")
+    )
+    if not numbers:
+        raise KeyError("actor")
+    return [
+        (_transposed(arrays[f"actor.{number}.weight"]), arrays[f"actor.{number}.bias"])
+        for number in numbers
+    ]
+
+
+def _transposed(weights: NDArray[Any]) -> Floats:
+    return np.ascontiguousarray(weights.T, np.float32)
