@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool import runs
-from cagepool.sim import Batch
+from cagepool.evaluate.games import Games
 from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
 
 Layers: TypeAlias = list[tuple[Floats, Floats]]  # weights, (inputs, outputs), and biases
@@ -125,17 +125,17 @@ class Policy:
 
 
 class PolicyDefender:
-    """A policy as a defender of a batch of native games."""
+    """A policy as a defender of many games."""
 
     def __init__(self, policy: Policy) -> None:
         """Let this policy play, greedily."""
         self._policy = policy
 
-    def begin(self, batch: Batch) -> None:
+    def begin(self, batch: Games) -> None:
         """Forget the past: an episode starts in every game of the batch."""
         self._policy.begin(batch.games)
 
-    def act(self, batch: Batch) -> Ints:
+    def act(self, batch: Games) -> Ints:
         """The likeliest action in every game."""
         return self._policy.act(batch.observations)
 
