@@ -178,8 +178,7 @@ def read_table(path: Path) -> Columns:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
         rows = list(csv.DictReader(lines, strict=True))
         return {
-            name: [float(row[name] or "nan") for row in rows]
-            for name in (rows[0] if rows else [])
+            name: [float(row[name] or "nan") for row in rows] for name in (rows[0] if rows else [])
         }
     except (OSError, UnicodeDecodeError, csv.Error, ValueError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error

@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool import runs
+from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.games import Games
 from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
 
 Layers: TypeAlias = list[tuple[Floats, Floats]]  # weights, (inputs, outputs), and biases
 
 ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
+CAGE_ENVS = (ENVIRONMENT_ID, "cyborg")  # those whose observations the inputs are made for
 NEVER = np.float32(-1e30)  # logit of what may not be chosen
 
 
@@ -49,7 +51,7 @@ class Policy:
         self.settings = settings
         self.layers = layers_of(arrays)
         self._activation = ACTIVATIONS[settings["activation"]]
-        self._is_cage = settings["cage"]
+        self._is_cage = settings["env"] in CAGE_ENVS
         self._played: Ints | None = None
         self.begin(1)
 

@@ -1,0 +1,90 @@
+"""Vector environments as a learner wants them: flat observations, a choice of actions."""
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, cast
+
+import gymnasium as gym
+from gymnasium.wrappers import FlattenObservation
+
+from cagepool.envs.cyborg import CybORGEnv
+from cagepool.envs.make import AnyVectorEnv, Backend, make_vec
+from cagepool.envs.makers import AnyEnv, is_ours
+from cagepool.sim import reds
+
+CYBORG = "cyborg"
+
+
+def learning_vec(num_envs: int, env: str, backend: str, game: dict[str, Any]) -> AnyVectorEnv:
+    """Environments that reset themselves in the step in which they end, and copy nothing.
+
+    Args:
+        num_envs: How many.
+        env: `cagepool/CAGE2-v0`, `cyborg`, an id that Gymnasium knows, or `module:function`.
+        backend: See `make_vec`.
+        game: Settings of CAGE-2, which other environments do not take.
+
+    Raises:
+        ValueError: there is no such environment, or its actions are not a choice.
+    """
+    made = partial(make_vec, num_envs, backend=cast("Backend", backend), autoreset="same_step")
+    if is_ours(env):
+        quiet = {"statistics": False} if backend in ("auto", "native") else {}
+        return cast("AnyVectorEnv", made(copy=False, **quiet, **game))
+    if env == CYBORG:
+        makers = [partial(CybORGEnv, **of_game) for of_game in _cyborg_games(num_envs, game)]
+        return cast("AnyVectorEnv", made(env=makers))
+    envs = cast("AnyVectorEnv", made(env=partial(_flat, named(env))))
+    if not isinstance(envs.single_action_space, gym.spaces.Discrete):
+        envs.close()
+        raise ValueError(
+            f"the actions of an environment must be Discrete, {env} has {envs.single_action_space}"
+        )
+    return envs
+
+
+def named(env: str) -> Callable[[], AnyEnv]:
+    """A function that makes the environment of that name.
+
+    Raises:
+        ValueError: there is no such environment.
+    """
+    module, _, function = env.partition(":")
+    if function and find_spec(module.split(".")[0]) is not None:
+        found = getattr(_imported(module), function, None)
+        if callable(found):
+            return cast("Callable[[], AnyEnv]", found)
+    try:
+        gym.spec(env)
+    except (gym.error.Error, ImportError) as error:
+        raise ValueError(
+            f"env must be an id that Gymnasium knows, or module:function; got {env!r} ({error})"
+        ) from error
+    return partial(gym.make, env)
+
+
+def _imported(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ValueError(f"the module of env can't be imported: {error}") from error
+
+
+def _flat(maker: Callable[[], AnyEnv]) -> AnyEnv:
+    return FlattenObservation(maker())
+
+
+def _cyborg_games(num_envs: int, game: dict[str, Any]) -> list[dict[str, Any]]:
+    """Settings of each CybORG; a mix of reds is dealt out, since CybORG keeps its red for good."""
+    members = reds.members(game["red"])
+    return [
+        {
+            "red": members[number % len(members)],
+            "green": game["green"],
+            "max_steps": game["max_steps"],
+            "edition": game["edition"],
+        }
+        for number in range(num_envs)
+    ]

@@ -1,0 +1,1 @@
+"""Train a defender with PPO."""

@@ -1,0 +1,173 @@
+"""Playing: one forward pass a step, straight into the rollout's arrays."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from cagepool import _core
+from cagepool.envs.make import AnyVectorEnv
+from cagepool.sim.inputs import BlueInputs, Bytes, Floats, Ints
+from cagepool.train.networks import Networks
+from cagepool.train.rollout import Bools, Final, Rollout
+
+
+class Inputs(Protocol):
+    """Turns observations into policy inputs, and choices into actions."""
+
+    size: int
+    choices: int
+    numbers: Ints  # the action behind each choice
+
+    def begin(self, ids: Ints, /) -> None:
+        """Forget the past of these games."""
+
+    def advance(self, played: Ints, observations: Floats, /) -> None:
+        """Take note of what was played and of what was seen next."""
+
+    def write(self, observations: Floats, inputs: Floats, masks: Bytes | None, /) -> None:
+        """Write the inputs and masks as they now stand."""
+
+
+class PlainInputs:
+    """Observations as they are, and every action."""
+
+    def __init__(self, size: int, choices: int) -> None:
+        """For observations of this many values."""
+        self.size = size
+        self.choices = choices
+        self.numbers = np.arange(choices)
+
+    def begin(self, _ids: Ints) -> None:
+        """Nothing to forget."""
+
+    def advance(self, _played: Ints, _observations: Floats) -> None:
+        """Nothing to remember."""
+
+    def write(self, observations: Floats, inputs: Floats, _masks: Bytes | None) -> None:
+        """Copy the observations."""
+        inputs[:] = observations.reshape(len(observations), -1)
+
+
+@dataclass
+class Finished:
+    """Episodes that ended while a rollout was collected."""
+
+    returns: list[float] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    counters: Ints = field(default_factory=lambda: np.zeros(_core.COUNTER_COUNT, np.int64))
+
+
+class Collector:
+    """Plays environments with a policy until exactly `total` episodes are over.
+
+    An environment that ends an episode begins another only while episodes are left to begin; what
+    it plays after that is not counted.
+    """
+
+    def __init__(self, envs: AnyVectorEnv, inputs: Inputs, total: int, reward_scale: float) -> None:
+        """Take environments that reset themselves in the step in which they end."""
+        games = envs.num_envs
+        self.envs = envs
+        self.inputs = inputs
+        self.total = total
+        self.begun = min(games, total)
+        self.done = 0
+        self.played_steps = 0
+        self.active: Bools = np.arange(games) < total
+        self.returns = np.zeros(games)
+        self.lengths = np.zeros(games, np.int64)
+        self._reward_scale = reward_scale
+        self._actions: Ints = np.zeros(games, np.int64)
+        self._has_order = len(getattr(envs, "counters", ())) > 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all episodes have been played."""
+        return self.done == self.total
+
+    def start(self, seed: int, rollout: Rollout) -> None:
+        """Reset the environments and write the first inputs."""
+        observations, _ = self.envs.reset(seed=seed)
+        self.write(observations, rollout, 0)
+
+    def write(self, observations: Any, rollout: Rollout, step: int) -> None:
+        """Write the inputs of a step."""
+        masks = None if rollout.masks is None else rollout.masks[step]
+        self.inputs.write(_floats(observations), rollout.inputs[step], masks)
+
+    def collect(self, networks: Networks, rollout: Rollout, rng: np.random.Generator) -> Finished:
+        """Fill the rollout, or its beginning if the run's last episode ends before."""
+        finished = Finished()
+        uniforms = rng.random(rollout.rewards.shape, np.float32)
+        with torch.inference_mode():
+            for step in range(rollout.shape.steps):
+                rollout.counted[step] = self.active
+                self._choose(networks, rollout, step, uniforms[step])
+                self._play(rollout, step, finished)
+                rollout.steps = step + 1
+                if self.is_over:
+                    break
+        return finished
+
+    def _choose(self, networks: Networks, rollout: Rollout, step: int, uniforms: Floats) -> None:
+        logits = networks.logits(torch.from_numpy(rollout.inputs[step])).numpy()
+        masks = None if rollout.masks is None else rollout.masks[step]
+        choices = rollout.choices[step]
+        _core.draw(logits, masks, uniforms, choices, rollout.log_probabilities[step])
+        np.take(self.inputs.numbers, choices, out=self._actions)
+
+    def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
+        observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
+        self.returns += rewards
+        self.lengths += 1
+        if self._has_order:
+            rewards = rewards + self.envs.alignment  # type: ignore[attr-defined] # native only
+        np.multiply(rewards, self._reward_scale, out=rollout.rewards[step], casting="same_kind")
+        ends = rollout.ends[step]
+        np.logical_or(terminations, truncations, out=ends)
+        seen = _floats(observations)
+        if ends.any():
+            seen = self._end(rollout, step, seen, infos, truncations & ~terminations)
+            self._account(np.flatnonzero(ends), finished)
+        else:
+            self.inputs.advance(self._actions, seen)
+        self.write(seen, rollout, step + 1)
+
+    def _end(self, rollout: Rollout, step: int, seen: Floats, infos: Any, cut_off: Bools) -> Floats:
+        """Keep the last states of what was cut off, and begin new episodes; returns their start."""
+        ended = np.flatnonzero(rollout.ends[step])
+        last = seen.copy()
+        for game in ended:
+            last[game] = _floats(infos["final_obs"][game])
+        self.inputs.advance(self._actions, last)
+        if cut_off.any():
+            rows = np.empty((len(seen), self.inputs.size), np.float32)
+            self.inputs.write(last, rows, None)
+            games = np.flatnonzero(cut_off)
+            rollout.finals.append(Final(step, games, rows[games]))
+        self.inputs.begin(ended)
+        return seen
+
+    def _account(self, ended: Ints, finished: Finished) -> None:
+        counted = ended[self.active[ended]]
+        finished.returns += self.returns[counted].tolist()
+        finished.lengths += self.lengths[counted].tolist()
+        if self._has_order:
+            counters = self.envs.batch.episode_counters  # type: ignore[attr-defined]
+            finished.counters += counters[counted].sum(0)
+        self.played_steps += int(self.lengths[counted].sum())
+        self.done += len(counted)
+        going_on = min(len(counted), self.total - self.begun)
+        self.begun += going_on
+        self.active[counted[going_on:]] = False
+        self.returns[ended] = 0
+        self.lengths[ended] = 0
+
+
+def _floats(observations: Any) -> Floats:
+    return np.ascontiguousarray(observations, np.float32)
+
+
+__all__ = ["BlueInputs", "Collector", "Finished", "Inputs", "PlainInputs"]
