@@ -1,5 +1,6 @@
 """A trained policy, ready to play; needs numpy only."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +14,10 @@ from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
 
 Layers: TypeAlias = list[tuple[Floats, Floats]]  # weights, (inputs, outputs), and biases
 
-ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
+ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+    "tanh": np.tanh,
+    "relu": lambda rows: np.maximum(rows, np.float32(0)),
+}
 CAGE_ENVS = (ENVIRONMENT_ID, "cyborg")  # those whose observations the inputs are made for
 NEVER = np.float32(-1e30)  # logit of what may not be chosen
 
@@ -94,7 +98,7 @@ class Policy:
         if not greedy:
             noise = rng or np.random.default_rng()
             logits = logits + noise.gumbel(size=logits.shape).astype(np.float32)
-        chosen = logits.argmax(1)
+        chosen: Ints = logits.argmax(1)
         if not self._is_cage:
             return chosen
         self._played = self._inputs.numbers[chosen]

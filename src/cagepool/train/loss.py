@@ -27,7 +27,9 @@ class Rows:
     returns: torch.Tensor
 
     def __getitem__(self, rows: torch.Tensor) -> "Rows":
-        return Rows(*(None if part is None else part[rows] for part in vars(self).values()))
+        masks = None if self.masks is None else self.masks[rows]
+        others = {name: part[rows] for name, part in vars(self).items() if name != "masks"}
+        return Rows(masks=masks, **others)
 
 
 class LossParts(NamedTuple):

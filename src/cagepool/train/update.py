@@ -136,7 +136,7 @@ class Learner:
 
     def _values(self, inputs: Floats) -> Floats:
         with torch.inference_mode():
-            return self.networks.values(torch.from_numpy(inputs)).numpy()  # type: ignore[no-any-return]
+            return self.networks.values(torch.from_numpy(inputs)).numpy()
 
 
 def _between(low: float, high: float, share: float) -> float:

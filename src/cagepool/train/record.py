@@ -1,0 +1,119 @@
+"""What a run writes down while it is under way."""
+
+from typing import Any, Self
+
+import numpy as np
+from torch.utils.tensorboard import SummaryWriter
+
+from cagepool import runs
+from cagepool.sim import COUNTERS
+from cagepool.train.check import Check
+from cagepool.train.ppo import Update
+
+PROGRESS = ("update", "episodes", "steps", "seconds")
+METRICS = (
+    *PROGRESS,
+    "return_mean",
+    "return_std",
+    "length_mean",
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "kl",
+    "clip_fraction",
+    "explained_variance",
+    "gradient_norm",
+    "learning_rate",
+    "staleness",
+    "collect_seconds",
+    "wait_seconds",
+    "update_seconds",
+    "other_seconds",
+    "compliance",
+    "coverage",
+    "wasted_fixes",
+)
+CHECKS = (*PROGRESS, "score", "standard_error", "best")
+
+Row = dict[str, float]
+
+
+class Recorder:
+    """Tables and TensorBoard events of a run, from its start or from the update it resumes at."""
+
+    def __init__(self, run: runs.Run, resumed_at: int | None = None) -> None:
+        """Begin, or drop what was written after the update at which the run resumes."""
+        self._metrics = runs.Table(run.path / runs.METRICS, METRICS, until=resumed_at)
+        self._checks = runs.Table(run.path / runs.CHECKS, CHECKS, until=resumed_at)
+        purged = None if resumed_at is None else resumed_at + 1
+        self._events = SummaryWriter(str(run.path), purge_step=purged)
+
+    def update(self, update: Update, seconds: float, other_seconds: float) -> Row:
+        """Write down an update; returns its row."""
+        row = {**_row(update), "seconds": seconds, "other_seconds": other_seconds}
+        self._metrics.append(row)
+        self._show(row)
+        return row
+
+    def check(self, row: Row, check: Check, *, is_best: bool) -> None:
+        """Write down a check of the policy of that row."""
+        progress = {name: row[name] for name in PROGRESS}
+        self._checks.append({**progress, **check._asdict(), "best": float(is_best)})
+        self._events.add_scalar("check/score", check.score, int(row["episodes"]))
+
+    def close(self) -> None:
+        """Close all files."""
+        self._metrics.close()
+        self._checks.close()
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _show(self, row: Row) -> None:
+        for name in METRICS[len(PROGRESS) :]:
+            value = row.get(name)
+            if value is not None and not np.isnan(value):
+                self._events.add_scalar(f"train/{name}", value, int(row["episodes"]))
+
+
+def _row(update: Update) -> Row:
+    returns, lengths = update.finished.returns, update.finished.lengths
+    parts = update.learned.parts
+    return {
+        "update": update.number,
+        "episodes": update.episodes,
+        "steps": update.steps,
+        "return_mean": float(np.mean(returns)) if returns else np.nan,
+        "return_std": float(np.std(returns)) if returns else np.nan,
+        "length_mean": float(np.mean(lengths)) if lengths else np.nan,
+        "policy_loss": parts.policy,
+        "value_loss": parts.value,
+        "entropy": parts.entropy,
+        "kl": parts.kl,
+        "clip_fraction": parts.clip_fraction,
+        "explained_variance": update.learned.explained_variance,
+        "gradient_norm": update.learned.gradient_norm,
+        "learning_rate": update.learning_rate,
+        "staleness": update.staleness,
+        "collect_seconds": update.collect_seconds,
+        "wait_seconds": update.wait_seconds,
+        "update_seconds": update.update_seconds,
+        **_workflow(update.finished.counters),
+    }
+
+
+def _workflow(counters: Any) -> Row:
+    """Compliance, coverage and wasted fixes by the ratios of sums; nan where undefined."""
+    sums = dict(zip(COUNTERS, counters.tolist(), strict=True))
+    decisions = sums["compliant"] + sums["violations"]
+    if not sums["threat_steps"] and not sums["fixes"]:
+        return {}
+    return {
+        "compliance": sums["compliant"] / decisions if decisions else np.nan,
+        "coverage": decisions / sums["threat_steps"] if sums["threat_steps"] else np.nan,
+        "wasted_fixes": sums["wasted"],
+    }

@@ -1,0 +1,141 @@
+"""A training run from start to end: its folder, its checks, its checkpoints."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+from cagepool import runs
+from cagepool.train.check import Check, check, check_of_returns
+from cagepool.train.config import TrainConfig, from_dict
+from cagepool.train.ppo import Trainer
+from cagepool.train.record import Recorder, Row
+
+
+class Listener(Protocol):
+    """Is told how a run goes."""
+
+    def updated(self, row: Row, /) -> None:
+        """An update is done."""
+
+    def checked(self, row: Row, check: Check, /, *, is_best: bool) -> None:
+        """The policy was scored on other seeds."""
+
+
+@dataclass
+class Progress:
+    """What a run must remember beside what the trainer does."""
+
+    seconds: float = 0.0
+    checks: int = 0
+    best: float | None = None
+    returns: list[float] = field(default_factory=list)  # since the last check
+
+
+def start(config: TrainConfig, out: Path) -> runs.Run:
+    """Make the folder of a new run.
+
+    Raises:
+        ValueError: it can't be used.
+    """
+    return runs.create(out, config.as_dict(), version("cagepool"))
+
+
+def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:
+    """Train a run from where it is to its end.
+
+    Args:
+        run: A new one, or one that was stopped or killed.
+        listener: Is told how it goes.
+        should_stop: Asked between two updates; if so, a checkpoint is written first.
+
+    Returns:
+        Whether the run is finished.
+
+    Raises:
+        ValueError: the run's folder is damaged.
+        OSError: something can't be written; the last checkpoint is still there.
+    """
+    config = from_dict(run.settings)
+    with Trainer(config) as trainer:
+        progress, resumed_at = _resumed(run, trainer)
+        with Recorder(run, resumed_at) as recorder:
+            return _Session(run, trainer, recorder, progress).play(listener, should_stop)
+
+
+def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, int | None]:
+    """Where a run stood, and its update; none if it never came to a checkpoint."""
+    if not run.updates_of("last"):
+        return Progress(), None
+    checkpoint = run.checkpoint("last")
+    try:
+        trainer.restore(checkpoint.arrays, checkpoint.state)
+        return Progress(**checkpoint.state["progress"]), trainer.number
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
+
+
+class _Session:
+    def __init__(
+        self, run: runs.Run, trainer: Trainer, recorder: Recorder, progress: Progress
+    ) -> None:
+        self._run = run
+        self._trainer = trainer
+        self._recorder = recorder
+        self._progress = progress
+        self._config = trainer.config
+
+    def play(self, listener: Listener, should_stop: Callable[[], bool]) -> bool:
+        trainer, progress = self._trainer, self._progress
+        mark = kept = time.perf_counter()
+        for update in trainer.updates():
+            progress.returns += update.finished.returns
+            now = time.perf_counter()
+            known = update.wait_seconds + update.update_seconds
+            progress.seconds += now - mark
+            row = self._recorder.update(update, progress.seconds, now - mark - known)
+            mark = now
+            listener.updated(row)
+            is_over = update.episodes == self._config.total_episodes
+            if is_over or self._is_check_due(update.episodes):
+                self._check(row, listener)
+            if is_over:
+                self._keep(finished=True)
+                return True
+            if should_stop():
+                self._keep()
+                return False
+            if now - kept >= self._config.checkpoint_seconds:
+                self._keep()
+                kept = now
+        return True
+
+    def _is_check_due(self, episodes: int) -> bool:
+        spread = self._config.total_episodes
+        return episodes * self._config.checks >= (self._progress.checks + 1) * spread
+
+    def _check(self, row: Row, listener: Listener) -> None:
+        """Score the policy, and keep it if none was better."""
+        progress, config = self._progress, self._config
+        weights = self._trainer.learner.networks.arrays()
+        made = check(config, weights) if config.is_native else check_of_returns(progress.returns)
+        progress.checks = int(row["episodes"] * config.checks // config.total_episodes)
+        progress.returns = []
+        known = not math.isnan(made.score)
+        is_best = known and (progress.best is None or made.score > progress.best)
+        if is_best:
+            progress.best = made.score
+            state = {name: row[name] for name in ("update", "episodes", "steps")}
+            self._run.save_checkpoint("best", weights, {**state, "score": made.score})
+        self._recorder.check(row, made, is_best=is_best)
+        listener.checked(row, made, is_best=is_best)
+
+    def _keep(self, *, finished: bool = False) -> None:
+        arrays, state = self._trainer.state()
+        progress = replace(self._progress).__dict__
+        self._run.save_checkpoint(
+            "last", arrays, {**state, "progress": progress, "finished": finished}
+        )
