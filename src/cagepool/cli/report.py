@@ -1,0 +1,34 @@
+"""`cagepool report`: one page about one or several runs."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Write one HTML page about runs: scores, learning curves, loss, actions, time and a replay."""
+
+    runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN...")]
+    """Run folders; several are compared."""
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """The page; none: report.html in the run's folder, or here if there are several runs."""
+
+
+def report(command: Report) -> None:
+    """Write one HTML page about runs, and say where it is."""
+    missing = [library for library in ("matplotlib", "jinja2") if find_spec(library) is None]
+    if missing:
+        needed = " and ".join(missing)
+        raise ValueError(f"a report needs {needed}: pip install 'cagepool[report]'")
+    from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
+
+    folder = command.runs[0] if len(command.runs) == 1 else Path()
+    out = command.out or folder / PAGE
+    write_report(command.runs, out)
+    print(out)

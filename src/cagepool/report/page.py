@@ -1,0 +1,79 @@
+"""The page: one HTML file that needs nothing else."""
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from cagepool.report import curves, network, shares, tables
+from cagepool.report.folder import Folder, read_folders
+from cagepool.runs import replace_file
+
+STYLES = ("page.css", "replay.css")
+SCRIPTS = ("network.js", "chart.js", "replay.js")
+TEMPLATES = ("page.html", "parts.html", "replay.html")
+
+
+def write_report(paths: Sequence[Path], out: Path) -> None:
+    """Read run folders and write one page about them; a reader never sees half of it.
+
+    Raises:
+        ValueError: a folder cannot be read, or the page not be written.
+    """
+    if not paths:
+        raise ValueError("a report must have at least one run, got none")
+    page = render(read_folders(paths))
+    try:
+        replace_file(out, page.encode())
+    except OSError as error:
+        raise ValueError(f"{out} must be a file that can be written, but: {error}") from None
+
+
+def render(folders: Sequence[Folder]) -> str:
+    """The page about these runs."""
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader({name: _resource(name) for name in TEMPLATES}),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(signed=_signed, duration=_duration)
+    evaluated = [folder for folder in folders if folder.evaluation]
+    return environment.get_template("page.html").render(
+        style=Markup("\n".join(map(_resource, STYLES))),
+        script=Markup("\n".join(map(_resource, SCRIPTS))),
+        folders=folders,
+        overviews=[tables.overview(folder, number) for number, folder in enumerate(folders)],
+        trained=[folder for folder in folders if folder.metrics.get("update")],
+        return_plot=curves.return_plot,
+        panels=curves.panels,
+        score_tables=tables.score_tables(folders),
+        loss_bars=shares.loss_bars(folders),
+        causes=shares.CAUSES,
+        heat_maps={f.name: shares.heat_maps(f.evaluation) for f in evaluated if f.evaluation},
+        time_bars=shares.time_bars(folders),
+        parts=shares.PARTS,
+        settings=tables.settings(folders),
+        replay=network.replay(folders),
+    )
+
+
+def _resource(name: str) -> str:
+    return (resources.files("cagepool.report") / name).read_text(encoding="utf-8")
+
+
+def _signed(value: float, digits: int = 2) -> str:
+    """A number with a true minus sign; no minus before nothing."""
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "" if float(text.replace(",", "")) == 0 else "\N{MINUS SIGN}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"

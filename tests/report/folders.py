@@ -1,0 +1,102 @@
+"""Run folders as a training and an evaluation leave them behind, made without either."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cagepool import runs
+from cagepool.evaluate.contenders import contender
+from cagepool.evaluate.official import evaluate
+from cagepool.evaluate.play import Trial
+from cagepool.evaluate.recorded import recorded_games
+
+UPDATES = 240
+METRICS = (
+    *("update", "episodes", "steps", "seconds", "return_mean", "return_std", "length_mean"),
+    *("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "explained_variance"),
+    *("gradient_norm", "learning_rate", "staleness"),
+    *("collect_seconds", "update_seconds", "other_seconds"),
+    *("compliance", "coverage", "wasted_fixes"),
+)
+CHECKS = ("update", "episodes", "steps", "seconds", "score", "standard_error", "best")
+SETTINGS = {
+    "n_envs": 100,
+    "total_episodes": 100 * UPDATES,
+    "red_agent": "mix",
+    "edition": "2.1",
+    "hidden": [64, 64],
+    "learning_rate": 0.0003,
+    "order": None,
+    "masking": True,
+    "seed": 7,
+}
+
+
+def trained(path: Path, *, compliance: bool = False, **settings: Any) -> Path:
+    """A run that has ended but not been evaluated."""
+    run = runs.create(path, {**SETTINGS, **settings}, "0.1.0")
+    noise = np.random.default_rng(int(run.settings["seed"]))
+    pace = 20 + noise.random() * 30
+    metrics = runs.Table(path / runs.METRICS, METRICS)
+    checks = runs.Table(path / runs.CHECKS, CHECKS)
+    for update in range(1, UPDATES + 1):
+        row = _update(update, noise, pace)
+        metrics.append(row if compliance else {**row, **dict.fromkeys(METRICS[-3:])})
+        if update % 20 == 0:
+            checks.append(_check(row, noise))
+    metrics.close()
+    checks.close()
+    return path
+
+
+def evaluated(path: Path, *, blue: str = "restore-rotation", **settings: Any) -> Path:
+    """The same with the evaluation and the games of a scripted defender."""
+    trained(path, **settings)
+    evaluation, games = _evaluation(blue, str(settings.get("edition", "2.1")))
+    (path / "evaluation.json").write_text(evaluation)
+    (path / "games.json").write_text(games)
+    return path
+
+
+@functools.cache
+def _evaluation(blue: str, edition: str) -> tuple[str, str]:
+    trial = Trial(episodes=20, edition=edition)
+    result = evaluate(contender(blue), trial)
+    return json.dumps(result.as_dict()), json.dumps(recorded_games(trial, result.tallies))
+
+
+def _update(update: int, noise: np.random.Generator, pace: float) -> dict[str, float]:
+    left = np.exp(-update / pace)
+    return {
+        "update": update,
+        "episodes": 100 * update,
+        "steps": 10_000 * update,
+        "seconds": 0.1 * update,
+        "return_mean": -8 - pace / 3 - 700 * left + noise.normal() * (1 + 30 * left),
+        "return_std": 8 + 200 * left,
+        "length_mean": 100,
+        "policy_loss": -0.01 + 0.002 * noise.normal(),
+        "value_loss": 0.1 + 5 * left,
+        "entropy": 0.5 + 4.4 * left,
+        "kl": abs(0.01 + 0.002 * noise.normal()),
+        "clip_fraction": 0.1 + 0.02 * noise.normal(),
+        "explained_variance": 0.95 - left,
+        "gradient_norm": 0.4,
+        "learning_rate": 0.0003 * (1 - update / UPDATES),
+        "staleness": 0,
+        "collect_seconds": 0.03,
+        "update_seconds": 0.06,
+        "other_seconds": 0.01,
+        "compliance": 0.95 - 0.6 * left,
+        "coverage": 0.5 + 0.2 * left,
+        "wasted_fixes": 3 + 20 * left,
+    }
+
+
+def _check(row: dict[str, float], noise: np.random.Generator) -> dict[str, float]:
+    place = {name: row[name] for name in CHECKS[:4]}
+    score = row["return_mean"] + 3 + 0.3 * noise.normal()
+    return {**place, "score": score, "standard_error": 0.4, "best": 1}

@@ -1,0 +1,130 @@
+"""What is on the page, and what is refused."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cagepool.report import write_report
+from cagepool.report.folder import short_names
+from tests.report import folders
+
+
+def page_of(*runs: Path) -> str:
+    out = runs[0] / "report.html"
+    write_report(runs, out)
+    return out.read_text(encoding="utf-8")
+
+
+def change(path: Path, **values: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def test_the_page_names_no_other_file_and_no_address(tmp_path: Path) -> None:
+    page = page_of(folders.evaluated(tmp_path / "run"))
+    links = re.findall(r'(?:href|src)="([^"]*)"', page)
+    assert {link[:1] for link in links if link != "data:,"} == {"#"}
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+
+
+def test_what_runs_are_called_and_set_to_cannot_change_the_page(tmp_path: Path) -> None:
+    run = folders.evaluated(tmp_path / "<b>run</b>", order="</script><script>alert(1)</script>")
+    games = json.loads((run / "games.json").read_text())["games"]
+    change(run / "games.json", games=[{**games[0], "title": "</script><i>"}])
+    page = page_of(run)
+    assert "<b>run</b>" not in page
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in page
+
+
+def test_a_part_that_is_missing_is_said_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    run = folders.trained(tmp_path / "run")
+    lines = re.findall(r'<p class="missing">(.*)</p>', page_of(run))
+    command = f"cagepool evaluate {run}"
+    assert len(lines) == 4  # scores, replay, loss, actions
+    assert all(command in line for line in lines)
+
+
+def test_a_run_without_an_update_gets_a_page_too(tmp_path: Path) -> None:
+    run = folders.trained(tmp_path / "run")
+    (run / "metrics.csv").write_text("update,episodes\n")
+    (run / "checks.csv").unlink()
+    assert f"cagepool train --resume\n    {run}" in page_of(run)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "sentence"),
+    [
+        ("evaluation.json", "{", "evaluation.json must be JSON"),
+        ("evaluation.json", "[]", "evaluation.json must have format 1, got None"),
+        ("games.json", '{"format": 2}', "games.json must have format 1, got 2"),
+        (
+            "games.json",
+            '{"format": 1, "games": []}',
+            "games.json must have 'hosts', which it lacks",
+        ),
+        ("config.json", "{}", "config.json is not of ours"),
+        ("metrics.csv", "update\nmany\n", "metrics.csv is damaged"),
+    ],
+)
+def test_a_damaged_folder_is_refused_and_the_old_page_stays(
+    tmp_path: Path, file: str, text: str, sentence: str
+) -> None:
+    run = folders.trained(tmp_path / "run")
+    (run / "report.html").write_text("old")
+    (run / file).write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        page_of(run)
+    assert (run / "report.html").read_text() == "old"
+
+
+def test_an_evaluation_that_lacks_a_cell_is_refused(tmp_path: Path) -> None:
+    run = folders.evaluated(tmp_path / "run")
+    change(run / "evaluation.json", scores=[{"red": "B_lineAgent"}])
+    with pytest.raises(ValueError, match=r"scores\[0\] must have 'length', which it lacks"):
+        page_of(run)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"hosts": ["Printer"]}, "must have the 13 hosts of the game, got"),
+        ({"games": [{"title": "", "total": 0, "turns": []}]}, "must have a step in every game"),
+        ({"games": [{"title": "", "total": "0", "turns": []}]}, "total must be a number, got '0'"),
+    ],
+    ids=["hosts", "no steps", "text"],
+)
+def test_games_that_cannot_be_drawn_are_refused(
+    tmp_path: Path, wrong: dict[str, Any], sentence: str
+) -> None:
+    run = folders.evaluated(tmp_path / "run")
+    change(run / "games.json", **wrong)
+    with pytest.raises(ValueError, match=sentence):
+        page_of(run)
+
+
+def test_a_run_given_twice_is_refused(tmp_path: Path) -> None:
+    run = folders.trained(tmp_path / "run")
+    with pytest.raises(ValueError, match="each run must be given once"):
+        page_of(run, tmp_path / "." / "run")
+
+
+def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    run = folders.trained(tmp_path / "run")
+    with pytest.raises(ValueError, match="must be a file that can be written"):
+        write_report([run], tmp_path / "nowhere" / "page.html")
+    assert not list(tmp_path.rglob("*.html*"))
+
+
+def test_no_run_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least one run, got none"):
+        write_report([], tmp_path / "page.html")
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders() -> None:
+    paths = [Path("/a/x/run"), Path("/b/y/run")]
+    assert short_names(paths) == ["x/run", "y/run"]
+    assert short_names(paths[:1]) == ["run"]
