@@ -6,10 +6,23 @@ from typing import Any
 import tyro
 
 from cagepool.cli.bench import Bench, bench
+from cagepool.cli.evaluate import Evaluate, evaluate
 from cagepool.cli.parity import Parity, parity
 from cagepool.cli.play import Play, play
+from cagepool.cli.report import Report, report
+from cagepool.cli.runs import Runs, runs
+from cagepool.cli.train import Train, defaults, train
 
-COMMANDS: dict[type[Any], Callable[[Any], None]] = {Play: play, Bench: bench, Parity: parity}
+FLAGS = (tyro.conf.FlagCreatePairsOff,)
+COMMANDS: dict[type[Any], Callable[[Any], None]] = {
+    Train: train,
+    Play: play,
+    Evaluate: evaluate,
+    Report: report,
+    Runs: runs,
+    Bench: bench,
+    Parity: parity,
+}
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -19,11 +32,21 @@ def run(arguments: Sequence[str]) -> None:
         SystemExit: they cannot be parsed, or ask for help.
         ValueError: a setting is not one that the command knows.
     """
-    command = tyro.extras.subcommand_cli_from_dict(
+    command = _parsed_train(arguments[1:]) if arguments[:1] == ["train"] else _parsed(arguments)
+    COMMANDS[type(command)](command)
+
+
+def _parsed(arguments: Sequence[str]) -> Any:
+    return tyro.extras.subcommand_cli_from_dict(
         {settings.__name__.lower(): settings for settings in COMMANDS},
         prog="cagepool",
         description="CAGE Challenge 2, exact and natively fast. --version prints the version.",
         args=arguments,
-        config=(tyro.conf.FlagCreatePairsOff,),
+        config=FLAGS,
     )
-    COMMANDS[type(command)](command)
+
+
+def _parsed_train(arguments: Sequence[str]) -> Train:
+    """A file or a preset decides what the other flags are by default."""
+    usual = defaults(arguments)
+    return tyro.cli(Train, prog="cagepool train", args=arguments, default=usual, config=FLAGS)

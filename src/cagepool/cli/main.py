@@ -5,6 +5,7 @@ import sys
 from importlib import metadata
 from importlib.util import find_spec
 
+FAILED = 1
 WRONG_CALL = 2
 INTERRUPTED = 130  # what a shell reports after Ctrl-C
 
@@ -31,16 +32,24 @@ def run(arguments: list[str]) -> int:
 
     try:
         commands.run(arguments)
-    except ValueError as error:
-        return _refused(str(error))
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except (ValueError, OSError, KeyboardInterrupt) as error:
+        return _ended(error)
     return 0
 
 
-def _refused(sentence: str) -> int:
+def _ended(error: BaseException) -> int:
+    """The exit code after an error that needs no traceback."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):  # nobody reads on, and nobody would read why
+        sys.stderr.close()
+        return FAILED
+    return _refused(str(error), WRONG_CALL if isinstance(error, ValueError) else FAILED)
+
+
+def _refused(sentence: str, code: int = WRONG_CALL) -> int:
     print(f"cagepool: {sentence}", file=sys.stderr)
-    return WRONG_CALL
+    return code
 
 
 if __name__ == "__main__":

@@ -15,6 +15,51 @@ BACKENDS = get_args(Backend)
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """What is played, how much of it, and how the run is looked after."""
+
+    env: str = ENVIRONMENT_ID
+    """cagepool/CAGE2-v0, cyborg (the real one), any id that Gymnasium knows, or module:function."""
+    backend: str = "auto"
+    """Where the environments run: auto, native, workers, sync or pipes."""
+    n_envs: int = 100
+    """Environments played side by side."""
+    total_episodes: int = 100_000
+    """Episodes played in all, exactly."""
+    update_steps: int = 100
+    """Steps played in each environment between two updates."""
+    max_steps: int = 100
+    """Steps of an episode."""
+    red_agent: str = "mix"
+    """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), mix: one of the three
+    drawn for each episode, or several of them joined by +."""
+    edition: str = "2.1"
+    """2.1, the game that people install today, or leaderboard, the one of the published scores."""
+    green: bool = False
+    """Let GreenAgent scan hosts."""
+    order: str | None = None
+    """Workflow order with which compliance is measured, by name or written out."""
+    alignment_lambda: float = 30.0
+    """Weight of the alignment reward, if there is an order."""
+    knowledge: str = "true"
+    """A host is threatened by what red holds (true), or by what blue's table says (observed)."""
+    definition: str = "host"
+    """Compliance as specified (host), or by the older definition (seed)."""
+    seed: int = 0
+    """Decides all luck."""
+    overlap: bool = False
+    """Collect with the policy of one update ago while the present one is being updated."""
+    threads: int = 1
+    """Threads of the update; more than one pays for large networks on an idle machine only."""
+    checks: int = 20
+    """How often, spread over the run, the greedy policy is scored on other seeds."""
+    check_episodes: int = 500
+    """Games of a check against each red."""
+    checkpoint_seconds: float = 30.0
+    """Time between two checkpoints."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PpoConfig:
     """How PPO learns from what was collected."""
 
@@ -55,48 +100,8 @@ class PpoConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(PpoConfig, InputConfig):
+class TrainConfig(InputConfig, PpoConfig, RunConfig):
     """Everything that decides a training run."""
-
-    env: str = ENVIRONMENT_ID
-    """cagepool/CAGE2-v0, cyborg (the real one), any id that Gymnasium knows, or module:function."""
-    backend: str = "auto"
-    """Where the environments run: auto, native, workers, sync or pipes."""
-    n_envs: int = 100
-    """Environments played side by side."""
-    total_episodes: int = 100_000
-    """Episodes played in all, exactly."""
-    update_steps: int = 100
-    """Steps played in each environment between two updates."""
-    max_steps: int = 100
-    """Steps of an episode."""
-    red_agent: str = "mix"
-    """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), mix: one of the three
-    drawn for each episode, or several of them joined by +."""
-    edition: str = "2.1"
-    """2.1, the game that people install today, or leaderboard, the one of the published scores."""
-    green: bool = False
-    """Let GreenAgent scan hosts."""
-    order: str | None = None
-    """Workflow order with which compliance is measured, by name or written out."""
-    alignment_lambda: float = 30.0
-    """Weight of the alignment reward, if there is an order."""
-    knowledge: str = "true"
-    """A host is threatened by what red holds (true), or by what blue's table says (observed)."""
-    definition: str = "host"
-    """Compliance as specified (host), or by the older definition (seed)."""
-    seed: int = 0
-    """Decides all luck."""
-    overlap: bool = False
-    """Collect with the policy of one update ago while the present one is being updated."""
-    threads: int = 0
-    """Threads of the update; 0: as many as there are cores, or one fewer if it overlaps."""
-    checks: int = 20
-    """How often, spread over the run, the greedy policy is scored on other seeds."""
-    check_episodes: int = 500
-    """Games of a check against each red."""
-    checkpoint_seconds: float = 30.0
-    """Time between two checkpoints."""
 
     def __post_init__(self) -> None:
         """Check everything that can be wrong by itself."""
@@ -169,10 +174,11 @@ def _check_game(config: TrainConfig) -> None:
 
 def _check_counts(config: TrainConfig) -> None:
     for name in (
-        "n_envs", "total_episodes", "update_steps", "epochs", "minibatches", "check_episodes"
+        "n_envs", "total_episodes", "update_steps", "epochs", "minibatches", "check_episodes",
+        "threads",
     ):  # fmt: skip
         _at_least(name, getattr(config, name), 1)
-    for name in ("seed", "threads", "checks", "checkpoint_seconds"):
+    for name in ("seed", "checks", "checkpoint_seconds"):
         _at_least(name, getattr(config, name), 0)
     if config.is_cage and not 1 <= config.max_steps <= _core.MAX_STEPS:
         raise ValueError(f"max_steps must be from 1 to {_core.MAX_STEPS}, got {config.max_steps}")

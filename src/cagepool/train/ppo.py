@@ -1,6 +1,5 @@
 """The training loop: collect, then learn, again and again."""
 
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -70,7 +69,7 @@ class Trainer:
         self._rollouts = [Rollout(shape) for _ in range(1 + config.overlap)]
         self._ahead: Future[Collected] | None = None
         self._before: tuple[Arrays, State] | None = None  # where the collector stood
-        torch.set_num_threads(config.threads or max(1, (os.cpu_count() or 1) - config.overlap))
+        torch.set_num_threads(config.threads)
         self.collector.start(env_seed, self._rollouts[0])
 
     def updates(self) -> Iterator[Update]:

@@ -4,13 +4,11 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
-from pathlib import Path
 from typing import Protocol
 
 from cagepool import runs
 from cagepool.train.check import Check, check, check_of_returns
-from cagepool.train.config import TrainConfig, from_dict
+from cagepool.train.config import from_dict
 from cagepool.train.ppo import Trainer
 from cagepool.train.record import Recorder, Row
 
@@ -33,15 +31,6 @@ class Progress:
     checks: int = 0
     best: float | None = None
     returns: list[float] = field(default_factory=list)  # since the last check
-
-
-def start(config: TrainConfig, out: Path) -> runs.Run:
-    """Make the folder of a new run.
-
-    Raises:
-        ValueError: it can't be used.
-    """
-    return runs.create(out, config.as_dict(), version("cagepool"))
 
 
 def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:

@@ -1,0 +1,141 @@
+"""`cagepool train`: a defender, its run folder, and how far it is."""
+
+import argparse
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+from rich.console import Console
+from tyro.conf import arg
+
+from cagepool import __version__, runs
+from cagepool.cli.live import Display
+from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool.train.config import TrainConfig, from_dict
+from cagepool.train.presets import PRESETS, preset
+
+OURS = ("out", "resume", "config", "preset")  # flags that are not settings of a run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(TrainConfig):
+    """Train a defender with PPO and write its run folder.
+
+    A run is the same for the same settings and seed. It can be stopped with Ctrl-C, or killed, and
+    resumed to the same numbers.
+    """
+
+    overlap: Annotated[bool, arg(name="async")] = TrainConfig.overlap
+    """Collect with the policy of one update ago while the present one is being updated."""
+    out: Path | None = None
+    """Folder of the run; runs/ and the time by default."""
+    resume: Path | None = None
+    """Go on with the run in this folder, with the settings that it has."""
+    config: Path | None = None
+    """Take settings from a JSON file, such as a run's config.json; other flags come on top."""
+    preset: Annotated[
+        str | None,
+        arg(help=f"Settings that go together: {', '.join(PRESETS)}; other flags come on top."),
+    ] = None
+
+
+def defaults(arguments: Sequence[str]) -> Train:
+    """The settings that --preset and --config ask for, before any other flag is read.
+
+    Raises:
+        ValueError: the file can't be read, or a setting is unknown.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--preset", nargs="?")
+    parser.add_argument("--config", nargs="?")
+    found, _ = parser.parse_known_args(arguments)
+    settings = dict(preset(found.preset)) if found.preset else {}
+    if found.config:
+        settings |= _read_settings(Path(found.config))
+    return Train(**_as_fields(from_dict(settings)))
+
+
+def train(command: Train) -> None:
+    """Train a defender with PPO and write its run folder."""
+    if find_spec("torch") is None or find_spec("tensorboard") is None:
+        raise ValueError("training needs torch and tensorboard: pip install 'cagepool[train]'")
+    from cagepool.train import session  # noqa: PLC0415 - PyTorch takes a second to load
+
+    run = _run(command)
+    console = Console(highlight=False)
+    console.print(f"run folder: {run.path}", soft_wrap=True)
+    config = from_dict(run.settings)
+    with stop_on_interrupt(console) as should_stop, Display(console, config) as display:
+        finished = session.train(run, display, should_stop)
+    if not finished:
+        console.print(f"stopped; go on with: cagepool train --resume {run.path}", soft_wrap=True)
+        raise KeyboardInterrupt
+    if config.env in CAGE_ENVS:
+        console.print(f"score it with: cagepool evaluate {run.path}", soft_wrap=True)
+    console.print(f"look at it with: cagepool report {run.path}", soft_wrap=True)
+
+
+@contextmanager
+def stop_on_interrupt(console: Console) -> Iterator[Callable[[], bool]]:
+    """Turns the first Ctrl-C into a wish to stop, which it gives; the second one is as usual."""
+    stop = threading.Event()
+
+    def interrupted(_signal: int, _frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, usual)
+        console.print("stopping after this update (Ctrl-C again: at once)")
+
+    usual = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield stop.is_set
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def _run(command: Train) -> runs.Run:
+    settings = {name: value for name, value in vars(command).items() if name not in OURS}
+    config = from_dict(settings)
+    if command.resume is None:
+        return runs.create(command.out or _free_folder(command), config.as_dict(), __version__)
+    run = runs.open_run(command.resume)
+    _check_unchanged(run, config)
+    return run
+
+
+def _check_unchanged(run: runs.Run, config: TrainConfig) -> None:
+    """Refuse other settings than the run has; those that were not named count as the run's."""
+    usual, given, had = TrainConfig().as_dict(), config.as_dict(), from_dict(run.settings).as_dict()
+    changed = [name for name in given if given[name] not in (usual[name], had[name])]
+    if changed:
+        raise ValueError(
+            "a resumed run must keep its settings, got "
+            + ", ".join(f"{name} {given[name]!r} (it has {had[name]!r})" for name in changed)
+        )
+
+
+def _free_folder(command: Train) -> Path:
+    now = datetime.now().astimezone()
+    return Path("runs") / f"{now:%Y%m%d-%H%M%S}-{command.red_agent}-seed{command.seed}"
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"config must be a JSON file, {path} is not: {error}") from error
+    settings = content.get("settings", content) if isinstance(content, dict) else None
+    if not isinstance(settings, dict):
+        raise ValueError(f"config must be a JSON file of settings, {path} holds none")
+    return settings
+
+
+def _as_fields(config: TrainConfig) -> dict[str, Any]:
+    return {field.name: getattr(config, field.name) for field in fields(TrainConfig)}
