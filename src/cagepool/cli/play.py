@@ -1,4 +1,4 @@
-"""`cagepool play`: a scripted defender, its score and, on request, one of its games."""
+"""`cagepool play`: a defender, its score and, on request, one of its games."""
 
 import json
 import textwrap
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from rich import box
 from rich.console import Console
-from rich.table import Column, Table
 from tyro.conf import arg
 
 from cagepool import evaluate
 from cagepool.cli.progress import progress_bars
-from cagepool.evaluate.play import OFFICIAL_REDS, Score, ScoreTable, Trial, red_names
+from cagepool.cli.scores import print_scores
+from cagepool.evaluate.contenders import contender
+from cagepool.evaluate.play import OFFICIAL_REDS, ScoreTable, Trial, red_names
 from cagepool.evaluate.scripted import SCRIPTED, Defender
 from cagepool.evaluate.transcript import Turn, transcript
 from cagepool.sim.reds import ALIASES
@@ -29,16 +29,19 @@ Blue sees two bits of activity (10 scan, 11 exploit) and two of compromise
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """Play a scripted defender and print its mean total reward ± standard error."""
+    """Play a defender and print its mean total reward ± standard error."""
 
     red: Annotated[
         tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *ALIASES))}.")
     ] = OFFICIAL_REDS
-    blue: Annotated[str, arg(help=f"The defender: {', '.join(SCRIPTED)}.")] = "react-restore"
+    blue: Annotated[str, arg(help=f"The defender: {', '.join(SCRIPTED)}, or a run folder.")] = (
+        "react-restore"
+    )
     episodes: int = Trial.episodes
     """Games against each red."""
-    edition: str = Trial.edition
-    """2.1, the game that people install today, or leaderboard, the one of the published scores."""
+    edition: str | None = None
+    """2.1, the game that people install today, or leaderboard, the one of the published scores; by
+    default that on which the run was trained, or 2.1."""
     green: bool = Trial.green
     """Let GreenAgent scan hosts."""
     seed: int = Trial.seed
@@ -52,13 +55,14 @@ class Play:
 
 
 def play(command: Play) -> None:
-    """Play a scripted defender and print its mean total reward ± standard error."""
-    defender = evaluate.scripted_defender(command.blue)
+    """Play a defender and print its mean total reward ± standard error."""
+    blue = contender(command.blue)
+    defender = blue.defender
     reds = red_names(command.red)
     trial = Trial(
         episodes=command.episodes,
         max_steps=command.max_steps,
-        edition=command.edition,
+        edition=blue.edition(command.edition),
         green=command.green,
         seed=command.seed,
     )
@@ -73,7 +77,7 @@ def play(command: Play) -> None:
     for red, game in games.items():
         console.print(f"{command.blue} against {red}, edition {trial.edition}", style="bold")
         _print_game(console, game)
-    _print_table(console, command.blue, table)
+    print_scores(console, command.blue, table)
 
 
 def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTable:
@@ -82,27 +86,6 @@ def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTab
         return evaluate.score_table(
             defender, trial, reds, lambda games: progress.advance(bar, games)
         )
-
-
-def _print_table(console: Console, blue: str, result: ScoreTable) -> None:
-    trial = result.trial
-    edition = f"edition {trial.edition}{' with green' if trial.green else ''}"
-    console.print(
-        f"{blue}, {edition}, {trial.episodes} episodes against each red, seed {trial.seed}"
-    )
-    console.print("mean total reward ± standard error")
-    table = Table(Column("red", overflow="fold"), box=box.SIMPLE_HEAD)
-    for length in trial.lengths:
-        table.add_column(f"{length} steps", justify="right", no_wrap=True)
-    for red, scores in result.scores.items():
-        table.add_row(red, *map(_shown, scores.values()))
-    console.print(table)
-    if result.total:
-        console.print(f"total of the nine cells: {_shown(result.total)}")
-
-
-def _shown(score: Score) -> str:
-    return f"{score.mean:.2f} ± {score.standard_error:.2f}"
 
 
 def _print_game(console: Console, game: list[Turn]) -> None:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cagepool import runs
-from cagepool.evaluate.policy import PolicyDefender, load
+from cagepool.evaluate.policy import CAGE_ENVS, PolicyDefender, load
 from cagepool.evaluate.scripted import SCRIPTED, Defender, scripted_defender
 from cagepool.sim import reds
 
@@ -20,6 +20,7 @@ class Contender:
     checkpoint: str | None = None  # such as best-000120
     trained_on: str | None = None  # edition
     order: str | None = None  # that it was trained to keep
+    knowledge: Literal["true", "observed"] = "true"  # by which its keeping was judged
 
     def edition(self, wanted: str | None = None) -> str:
         """The edition to play: what is wanted, or that of the training, or today's."""
@@ -47,7 +48,7 @@ def contender(name: str, which: str = "best") -> Contender:
         raise ValueError(f"blue must be one of {', '.join(SCRIPTED)} or a run folder; got {name!r}")
     policy = load(name, which)
     settings = policy.settings
-    if not settings["cage"]:
+    if settings["env"] not in CAGE_ENVS:
         raise ValueError(f"a policy must be one for CAGE-2, that of {name} is for another game")
     return Contender(
         name=Path(name).resolve().name,
@@ -56,6 +57,7 @@ def contender(name: str, which: str = "best") -> Contender:
         checkpoint=_checkpoint(runs.open_run(name), which),
         trained_on=settings["edition"],
         order=settings["order"],
+        knowledge=settings["knowledge"],
     )
 
 

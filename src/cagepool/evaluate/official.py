@@ -15,7 +15,7 @@ import numpy as np
 
 from cagepool import _core
 from cagepool.evaluate.contenders import Contender
-from cagepool.evaluate.play import OFFICIAL_REDS, ScoreTable, Trial
+from cagepool.evaluate.play import OFFICIAL_REDS, Score, ScoreTable, Trial
 from cagepool.evaluate.published import PUBLISHED
 from cagepool.evaluate.tally import Engine, NativeEngine, Tally, tally
 from cagepool.sim import actions, hosts
@@ -76,6 +76,41 @@ def evaluate(
     }
     table = ScoreTable.of(trial, {red: of_red.totals for red, of_red in tallies.items()})
     return Evaluation(contender, engine.name, table, tallies)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """By how many standard errors of the difference one table is above another."""
+
+    cells: dict[str, dict[int, float]]  # by red, then by length; infinite without any spread
+    total: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The differences as plain values, fit for JSON, which knows no infinity."""
+        cells = {
+            red: {length: apart if np.isfinite(apart) else None for length, apart in row.items()}
+            for red, row in self.cells.items()
+        }
+        return {"cells": cells, "total": self.total if np.isfinite(self.total) else None}
+
+
+def differences(ours: ScoreTable, theirs: ScoreTable) -> Differences:
+    """Compare two tables of all nine cells."""
+    assert ours.total
+    assert theirs.total
+    cells = {
+        red: {
+            length: _difference(score, theirs.scores[red][length]) for length, score in row.items()
+        }
+        for red, row in ours.scores.items()
+    }
+    return Differences(cells, _difference(ours.total, theirs.total))
+
+
+def _difference(ours: Score, theirs: Score) -> float:
+    apart = ours.mean - theirs.mean
+    error = float(np.hypot(ours.standard_error, theirs.standard_error))
+    return apart / error if error else float(np.copysign(np.inf, apart)) if apart else 0.0
 
 
 def _use_of_actions(tally: Tally) -> dict[str, Any]:

@@ -43,7 +43,15 @@ class CybORGEngine:
 
     @contextmanager
     def open(self, trial: Trial, red: str) -> Iterator[Start]:
-        """Start the workers."""
+        """Start the workers.
+
+        Raises:
+            ValueError: the CybORG found is of another edition.
+        """
+        if trial.edition != self.edition:
+            raise ValueError(
+                f"edition must be that of the CybORG found, {self.edition}; got {trial.edition!r}"
+            )
         make = partial(
             WatchedEnv,
             red=red,

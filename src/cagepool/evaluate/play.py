@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class Trial:
     """Decides all luck; the first games of a longer trial are those of a shorter one."""
     order: str | None = None
     """Workflow order whose keeping is measured; none: not measured."""
+    knowledge: Literal["true", "observed"] = "true"
+    """Whether a host is threatened by what red holds or by what blue's table says."""
 
     def __post_init__(self) -> None:
         """Check what can be checked before a game is played."""
@@ -172,6 +175,7 @@ def opened(trial: Trial, red: str, seeds: Seeds) -> Batch:
         green=trial.green,
         max_steps=trial.max_steps,
         order=trial.order,
+        knowledge=trial.knowledge,
         autoreset="disabled",
     )
     batch = Batch(len(seeds), config)

@@ -1,0 +1,105 @@
+"""`cagepool runs`: which runs there are, in what they differ, and which is the best."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Column, Table
+from tyro.conf import Positional, arg
+
+from cagepool.cli.scores import shown
+from cagepool.evaluate.overview import (
+    Damaged,
+    Overview,
+    best,
+    best_check,
+    differing,
+    find,
+    overview,
+)
+from cagepool.evaluate.play import Score
+
+MANY = 5  # runs that are named one by one where a setting differs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """List run folders, tell in what they differ and which is the best."""
+
+    folders: Annotated[
+        Positional[tuple[Path, ...]],
+        arg(metavar="FOLDER", help="Folders in which, and below which, runs are looked for."),
+    ] = (Path("runs"),)
+    json: bool = False
+    """Print JSON instead of tables."""
+
+
+def runs(command: Runs) -> None:
+    """Look for runs and print what was found."""
+    paths = dict.fromkeys(path for folder in command.folders for path in find(folder))
+    everything = [overview(path) for path in paths]
+    intact = [one for one in everything if isinstance(one, Overview)]
+    damaged = [one for one in everything if isinstance(one, Damaged)]
+    console = Console(highlight=False)
+    if command.json:
+        console.out(json.dumps(_as_dict(intact, damaged), indent=2))
+        return
+    if not everything:
+        console.print(f"no runs in {', '.join(map(str, command.folders))}")
+    if intact:
+        _print_runs(console, intact)
+        _print_differences(console, intact)
+        _print_best(console, intact)
+    for one in damaged:
+        console.print(f"damaged: {one.fault}", soft_wrap=True)
+
+
+def _print_runs(console: Console, found: Sequence[Overview]) -> None:
+    table = Table(Column("run", overflow="fold"), "red", "edition", box=box.SIMPLE_HEAD)
+    for column in ("episodes", "best check", "total"):
+        table.add_column(column, justify="right")
+    for one in found:
+        red, edition, _ = one.game
+        done = one.state == "finished"
+        episodes = f"{one.episodes:,}" if done else f"{one.episodes:,} of {one.wanted:,}"
+        scores = (_shown(one.check), _shown(one.total))
+        table.add_row(str(one.path), red, edition, episodes, *scores)
+    console.print(table)
+
+
+def _shown(score: Score | None) -> str:
+    return "-" if score is None else shown(score)
+
+
+def _print_differences(console: Console, found: Sequence[Overview]) -> None:
+    different = differing(found)
+    if different:
+        console.print("settings that differ")
+    for name, values in different.items():
+        parts = (f"{value} ({_named(holders)})" for value, holders in values.items())
+        console.print(f"  {name}: {'; '.join(parts)}", soft_wrap=True)
+
+
+def _named(holders: Sequence[str]) -> str:
+    return ", ".join(holders) if len(holders) <= MANY else f"{len(holders)} runs"
+
+
+def _print_best(console: Console, found: Sequence[Overview]) -> None:
+    for edition, one in best(found).items():
+        console.print(f"best total, edition {edition}: {one.path}, {_shown(one.total)}")
+    for (red, edition, steps), one in best_check(found).items():
+        game = f"{red}, edition {edition}, {steps} steps"
+        console.print(f"best check, {game}: {one.path}, {_shown(one.check)}")
+
+
+def _as_dict(intact: Sequence[Overview], damaged: Sequence[Damaged]) -> dict[str, Any]:
+    return {
+        "runs": [{**asdict(one), "path": str(one.path), "state": one.state} for one in intact],
+        "damaged": [{"path": str(one.path), "fault": one.fault} for one in damaged],
+        "differing": differing(intact),
+        "best": {edition: str(one.path) for edition, one in best(intact).items()},
+    }

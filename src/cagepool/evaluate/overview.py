@@ -1,0 +1,121 @@
+"""What there is to tell of run folders at a glance, and how they compare."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cagepool import runs
+from cagepool.evaluate import files
+from cagepool.evaluate.play import Score
+from cagepool.evaluate.policy import CAGE_ENVS
+
+SIGNS = {runs.CONFIG, runs.METRICS, runs.CHECKPOINTS}  # any of them makes a folder one of a run
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One run in short."""
+
+    path: Path
+    settings: dict[str, Any]
+    game: tuple[str, str, int]  # red agents or environment, edition, steps
+    wanted: int  # episodes that were to be played
+    episodes: int  # episodes played so far
+    check: Score | None  # the best during training
+    total: Score | None  # of the nine cells, if it has been evaluated
+
+    @property
+    def state(self) -> str:
+        """Whether it has come to its end."""
+        return "finished" if self.episodes >= self.wanted else "interrupted"
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A run that cannot be read."""
+
+    path: Path
+    fault: str
+
+
+def find(folder: Path) -> Iterator[Path]:
+    """Run folders, intact or not, at or below a folder, in the order of their names.
+
+    Raises:
+        ValueError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"runs are looked for in a folder, {folder} is none")
+    for path, below, names in os.walk(folder):
+        if SIGNS & {*below, *names}:
+            yield Path(path)
+        below[:] = sorted(name for name in below if name != runs.CHECKPOINTS and name[0] != ".")
+
+
+def overview(path: Path) -> Overview | Damaged:
+    """A run in short, or what is wrong with it."""
+    try:
+        return _overview(runs.open_run(path))
+    except ValueError as error:
+        return Damaged(path, str(error))
+    except (KeyError, TypeError) as error:
+        return Damaged(path, f"{path} is damaged: it has no proper {error}")
+
+
+def _overview(run: runs.Run) -> Overview:
+    settings = run.settings
+    is_cage = settings["env"] in CAGE_ENVS
+    played = run.metrics().get("episodes", [])
+    evaluation = files.read(run.path)
+    total = evaluation["total"] if evaluation else None
+    return Overview(
+        path=run.path,
+        settings=settings,
+        game=(
+            settings["red_agent" if is_cage else "env"],
+            settings["edition"],
+            settings["max_steps"],
+        ),
+        wanted=int(settings["total_episodes"]),
+        episodes=int(played[-1]) if played else 0,
+        check=_best_check(run.checks(), settings["check_episodes"]),
+        total=Score(**total) if total else None,
+    )
+
+
+def _best_check(checks: runs.Columns, episodes: int) -> Score | None:
+    scores = checks.get("score", [])
+    if not scores:
+        return None
+    best = max(range(len(scores)), key=scores.__getitem__)
+    return Score(scores[best], checks["standard_error"][best], episodes)
+
+
+def differing(found: Sequence[Overview]) -> dict[str, dict[str, list[str]]]:
+    """Settings that differ: their values as text, and the names of the runs that have each."""
+    names = dict.fromkeys(name for one in found for name in one.settings)
+    values: dict[str, dict[str, list[str]]] = {name: {} for name in names}
+    for one in found:
+        for name in names:
+            value = str(one.settings.get(name, "(not known)"))
+            values[name].setdefault(value, []).append(one.path.name)
+    return {name: by_value for name, by_value in values.items() if len(by_value) > 1}
+
+
+def best(found: Sequence[Overview]) -> dict[str, Overview]:
+    """The run with the best official total, by edition."""
+    evaluated = [one for one in found if one.total]
+    return {one.settings["edition"]: one for one in sorted(evaluated, key=lambda o: _mean(o.total))}
+
+
+def best_check(found: Sequence[Overview]) -> dict[tuple[str, str, int], Overview]:
+    """The run with the best check, by game: checks of different games must not be compared."""
+    checked = [one for one in found if one.check]
+    return {one.game: one for one in sorted(checked, key=lambda o: _mean(o.check))}
+
+
+def _mean(score: Score | None) -> float:
+    assert score is not None
+    return score.mean

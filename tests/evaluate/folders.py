@@ -1,0 +1,60 @@
+"""Run folders with small random networks, made without any training."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cagepool import runs
+from cagepool.evaluate.policy import blue_inputs
+from cagepool.sim.inputs import InputConfig
+
+HIDDEN = 16
+SETTINGS: dict[str, Any] = {
+    **asdict(InputConfig()),
+    "activation": "tanh",
+    "check_episodes": 500,
+    "edition": "2.1",
+    "env": "cagepool/CAGE2-v0",
+    "knowledge": "true",
+    "max_steps": 100,
+    "order": None,
+    "red_agent": "mix",
+    "seed": 0,
+    "total_episodes": 1000,
+}
+METRICS = ("update", "episodes")
+CHECKS = ("update", "score", "standard_error")
+
+
+def make_run(path: Path, *, network: int = 0, kind: str = "best", **settings: Any) -> Path:
+    """A run that trained nothing; `network` decides its random weights."""
+    run = runs.create(path, {**SETTINGS, **settings}, "0.1.0")
+    add_checkpoint(path, network, kind)
+    table = runs.Table(run.path / runs.METRICS, METRICS)
+    table.append({"update": 1, "episodes": 600})
+    table.append({"update": 2, "episodes": 1000})
+    table.close()
+    checks = runs.Table(run.path / runs.CHECKS, CHECKS)
+    for update, score in ((1, -40.0), (2, -30.0 - network), (3, -35.0)):
+        checks.append({"update": update, "score": score, "standard_error": 0.5})
+    checks.close()
+    return path
+
+
+def add_checkpoint(path: Path, network: int, kind: str, update: int = 2) -> None:
+    """One more random network."""
+    run = runs.open_run(path)
+    inputs = blue_inputs(run.settings, 1)
+    draw = np.random.default_rng(network)
+    shapes = {
+        "actor.0.weight": (HIDDEN, inputs.size),
+        "actor.0.bias": (HIDDEN,),
+        "actor.2.weight": (inputs.choices, HIDDEN),
+        "actor.2.bias": (inputs.choices,),
+    }
+    weights = {
+        name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
+    }
+    run.save_checkpoint(kind, weights, {"update": update})
