@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -49,7 +48,7 @@ class Networks(nn.Module):
             for name, weights in self.named_parameters():
                 if name not in arrays or arrays[name].shape != tuple(weights.shape):
                     raise ValueError(f"the weights {name} must be {tuple(weights.shape)} numbers")
-                weights.copy_(torch.from_numpy(np.array(arrays[name])))
+                weights.copy_(torch.tensor(arrays[name]))
 
 
 def _layers(widths: Sequence[int], activation: str) -> nn.Sequential:

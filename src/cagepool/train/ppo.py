@@ -51,6 +51,7 @@ class Trainer:
 
     def __init__(self, config: TrainConfig) -> None:
         """Make environments and networks; use it in a `with`, or close it."""
+        torch.set_num_threads(config.threads)  # first: it decides how sums are rounded
         self.config = config
         self.number = 0
         streams = np.random.SeedSequence(config.seed).spawn(4)
@@ -69,7 +70,6 @@ class Trainer:
         self._rollouts = [Rollout(shape) for _ in range(1 + config.overlap)]
         self._ahead: Future[Collected] | None = None
         self._before: tuple[Arrays, State] | None = None  # where the collector stood
-        torch.set_num_threads(config.threads)
         self.collector.start(env_seed, self._rollouts[0])
 
     def updates(self) -> Iterator[Update]:
@@ -148,8 +148,9 @@ class Trainer:
     def _collect(self) -> Collected:
         start = time.perf_counter()
         # Two rollouts take turns, if there are two: one is filled while the other is learned from.
-        self._rollouts.append(self._rollouts.pop(0))
-        rollout, last = self._rollouts[-1], self._rollouts[-2 if self.config.overlap else -1]
+        last = self._rollouts[0]
+        self._rollouts.reverse()
+        rollout = self._rollouts[0]
         rollout.begin(last)
         finished = self.collector.collect(self._player, rollout, self._choice_rng)
         return Collected(rollout, finished, time.perf_counter() - start)

@@ -99,19 +99,20 @@ class Learner:
                 if kept is not None:
                     result[f"adam.{moment}.{name}"] = kept.numpy()
         steps = [state["step"].item() for state in self._optimiser.state.values()]
-        result["adam.step"] = np.array(steps[0] if steps else 0.0)
+        result["adam.step"] = np.array([steps[0] if steps else 0.0])
         return result
 
     def take(self, arrays: Arrays) -> None:
         """Go on from such arrays."""
         self.networks.take(arrays)
-        if not arrays["adam.step"]:
+        (steps,) = arrays["adam.step"].tolist()
+        if not steps:
             return
         for name, weights in self.networks.named_parameters():
             self._optimiser.state[weights] = {
-                "step": torch.tensor(float(arrays["adam.step"])),
+                "step": torch.tensor(steps),
                 **{
-                    moment: torch.from_numpy(np.array(arrays[f"adam.{moment}.{name}"]))
+                    moment: torch.tensor(arrays[f"adam.{moment}.{name}"])
                     for moment in ADAM_MOMENTS
                 },
             }
