@@ -54,6 +54,7 @@ class Trainer:
         torch.set_num_threads(config.threads)  # first: it decides how sums are rounded
         self.config = config
         self.number = 0
+        self.episodes = 0  # those that were learned from
         streams = np.random.SeedSequence(config.seed).spawn(4)
         self._choice_rng, shuffle_rng = (np.random.default_rng(s) for s in streams[:2])
         env_seed, net_seed = (int(s.generate_state(1)[0]) for s in streams[2:])
@@ -83,9 +84,10 @@ class Trainer:
             episodes, steps = self.collector.done, self.collector.played_steps
             if self.config.overlap and not self.collector.is_over:
                 self._collect_ahead()
-            progress = min(1.0, self.collector.done / self.config.total_episodes)
+            progress = self.episodes / self.config.total_episodes
             learned = self.learner.update(collected.rollout, progress)
             self.number += 1
+            self.episodes = episodes
             yield Update(
                 number=self.number,
                 episodes=episodes,
@@ -101,14 +103,16 @@ class Trainer:
 
     def state(self) -> tuple[Arrays, State]:
         """All that `restore` needs to go on from here."""
-        arrays, state = self._before or collector_state(self.collector, self._choice_rng)
+        is_ahead = self._ahead is not None
+        at_rest = self._before if is_ahead else None
+        arrays, state = at_rest or collector_state(self.collector, self._choice_rng)
         arrays = {**arrays, **self.learner.arrays()}
-        if self._ahead is not None:
+        if is_ahead:
             arrays |= {f"player.{name}": w for name, w in self._player.arrays().items()}
         state = {
             **state,
             "update": self.number,
-            "ahead": self._ahead is not None,
+            "ahead": is_ahead,
             "shuffle_rng": self.learner.rng.bit_generator.state,
         }
         return arrays, state
@@ -116,6 +120,7 @@ class Trainer:
     def restore(self, arrays: Arrays, state: State) -> None:
         """Go on from what `state` gave; a rollout that was under way is collected once more."""
         self.number = state["update"]
+        self.episodes = state["episodes"]
         self.learner.rng.bit_generator.state = state["shuffle_rng"]
         self.learner.take(arrays)
         restore_collector(self.collector, self._choice_rng, self._rollouts[0], arrays, state)
