@@ -1,6 +1,6 @@
 """What a run writes down while it is under way."""
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
@@ -38,15 +38,23 @@ CHECKS = (*PROGRESS, "score", "standard_error", "best")
 Row = dict[str, float]
 
 
+class Moment(NamedTuple):
+    """How far a run is."""
+
+    update: int
+    episodes: int
+
+
 class Recorder:
     """Tables and TensorBoard events of a run, from its start or from the update it resumes at."""
 
-    def __init__(self, run: runs.Run, resumed_at: int | None = None) -> None:
-        """Begin, or drop what was written after the update at which the run resumes."""
-        self._metrics = runs.Table(run.path / runs.METRICS, METRICS, until=resumed_at)
-        self._checks = runs.Table(run.path / runs.CHECKS, CHECKS, until=resumed_at)
-        purged = None if resumed_at is None else resumed_at + 1
-        self._events = SummaryWriter(str(run.path), purge_step=purged)
+    def __init__(self, run: runs.Run, resumed_at: Moment | None = None) -> None:
+        """Begin, or drop what was written after the moment at which the run resumes."""
+        until = None if resumed_at is None else resumed_at.update
+        self._metrics = runs.Table(run.path / runs.METRICS, METRICS, until=until)
+        self._checks = runs.Table(run.path / runs.CHECKS, CHECKS, until=until)
+        dropped = None if resumed_at is None else resumed_at.episodes + 1
+        self._events = SummaryWriter(str(run.path), purge_step=dropped)
 
     def update(self, update: Update, seconds: float, other_seconds: float) -> Row:
         """Write down an update; returns its row."""

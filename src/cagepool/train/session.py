@@ -10,7 +10,7 @@ from cagepool import runs
 from cagepool.train.check import Check, check, check_of_returns
 from cagepool.train.config import from_dict
 from cagepool.train.ppo import Trainer
-from cagepool.train.record import Recorder, Row
+from cagepool.train.record import Moment, Recorder, Row
 
 
 class Listener(Protocol):
@@ -55,14 +55,15 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
             return _Session(run, trainer, recorder, progress).play(listener, should_stop)
 
 
-def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, int | None]:
-    """Where a run stood, and its update; none if it never came to a checkpoint."""
+def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, Moment | None]:
+    """What a run had to remember, and where it stood; none if it never came to a checkpoint."""
     if not run.updates_of("last"):
         return Progress(), None
     checkpoint = run.checkpoint("last")
     try:
         trainer.restore(checkpoint.arrays, checkpoint.state)
-        return Progress(**checkpoint.state["progress"]), trainer.number
+        moment = Moment(trainer.number, trainer.episodes)
+        return Progress(**checkpoint.state["progress"]), moment
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
 
