@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+
 from cagepool import runs
 from cagepool.train.check import Check, check, check_of_returns
 from cagepool.train.config import from_dict
-from cagepool.train.ppo import Trainer
+from cagepool.train.ppo import Trainer, Update
 from cagepool.train.record import Moment, Recorder, Row
 
 
@@ -30,7 +32,7 @@ class Progress:
     seconds: float = 0.0
     checks: int = 0
     best: float | None = None
-    returns: list[float] = field(default_factory=list)  # since the last check
+    returns: list[float] = field(default_factory=list)  # since the last check, if it needs them
 
 
 def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:
@@ -68,6 +70,15 @@ def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, Moment | None]:
         raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
 
 
+def _check_finite(update: Update) -> None:
+    """Stop before a policy that is lost takes the place of one that was kept."""
+    if not np.isfinite([*update.learned.parts, update.learned.gradient_norm]).all():
+        raise ValueError(
+            f"the losses of update {update.number} must be finite, got {update.learned.parts}: "
+            "a smaller learning_rate or reward_scale may help"
+        )
+
+
 class _Session:
     def __init__(
         self, run: runs.Run, trainer: Trainer, recorder: Recorder, progress: Progress
@@ -82,7 +93,9 @@ class _Session:
         trainer, progress = self._trainer, self._progress
         mark = kept = time.perf_counter()
         for update in trainer.updates():
-            progress.returns += update.finished.returns
+            _check_finite(update)
+            if not self._config.is_cage:
+                progress.returns += update.finished.returns
             now = time.perf_counter()
             known = update.wait_seconds + update.update_seconds
             progress.seconds += now - mark
@@ -111,7 +124,7 @@ class _Session:
         """Score the policy, and keep it if none was better."""
         progress, config = self._progress, self._config
         weights = self._trainer.learner.networks.arrays()
-        made = check(config, weights) if config.is_native else check_of_returns(progress.returns)
+        made = check(config, weights) if config.is_cage else check_of_returns(progress.returns)
         progress.checks = int(row["episodes"] * config.checks // config.total_episodes)
         progress.returns = []
         known = not math.isnan(made.score)
