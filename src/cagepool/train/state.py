@@ -40,8 +40,8 @@ def restore_collector(
 ) -> None:
     """Let a new collector go on from there; its first inputs are written to the rollout.
 
-    Environments that can't be saved begin their episodes anew: those that were under way are
-    played again from their start.
+    Environments that can't be saved begin new episodes, with other luck than any before, in the
+    place of those that were under way.
     """
     rng.bit_generator.state = state["choice_rng"]
     collector.done = state["episodes"]
@@ -50,6 +50,7 @@ def restore_collector(
         left = collector.total - collector.done
         collector.begun = collector.done + min(collector.envs.num_envs, left)
         collector.active[:] = np.arange(collector.envs.num_envs) < left
+        collector.start(int(rng.integers(2**32)), rollout)
         return
     collector.begun = state["begun"]
     collector.returns[:] = arrays["collector.returns"]

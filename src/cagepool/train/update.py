@@ -95,8 +95,8 @@ class Learner:
         result = dict(self.networks.arrays())
         for name, weights in self.networks.named_parameters():
             for moment in ADAM_MOMENTS:
-                kept = self._optimiser.state[weights].get(moment)
-                if kept is not None:
+                if weights in self._optimiser.state:  # not before the first update
+                    kept = self._optimiser.state[weights][moment]
                     result[f"adam.{moment}.{name}"] = kept.numpy()
         steps = [state["step"].item() for state in self._optimiser.state.values()]
         result["adam.step"] = np.array([steps[0] if steps else 0.0])
