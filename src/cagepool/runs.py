@@ -75,7 +75,9 @@ class Run:
             OSError: it can't be written; the older ones are still there.
         """
         target = _folder(self.path, kind, state["update"])
-        fresh = target.with_name(f".{target.name}-{os.getpid()}")
+        fresh = target.with_name(f".{kind}")
+        old = target.with_name(f".{kind}-old")
+        _remove(fresh, old)  # what was left behind when a run was killed
         try:
             fresh.mkdir(parents=True)
             data = _serialised(arrays)
@@ -83,13 +85,17 @@ class Run:
             full = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), **state}
             _write(fresh / STATE, json.dumps(full, indent=1).encode())
             if target.exists():
-                shutil.rmtree(target)
+                target.rename(old)
             fresh.rename(target)
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-        for update in self.updates_of(kind):
-            if update != state["update"]:
-                shutil.rmtree(_folder(self.path, kind, update), ignore_errors=True)
+            _remove(fresh, old)
+        others = (update for update in self.updates_of(kind) if update != state["update"])
+        _remove(*(_folder(self.path, kind, update) for update in others))
+
+    def discard(self) -> None:
+        """Remove the folder again if nothing was done in it yet."""
+        if [path.name for path in self.path.iterdir()] == [CONFIG]:
+            _remove(self.path)
 
 
 def create(path: Path, settings: Mapping[str, Any], version: str) -> Run:
@@ -234,6 +240,11 @@ def _shown(value: float | None) -> str:
 
 def _folder(path: Path, kind: str, update: int) -> Path:
     return path / CHECKPOINTS / f"{kind}-{update:06d}"
+
+
+def _remove(*folders: Path) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes) -> None:
