@@ -124,10 +124,9 @@ void bind_learn(nb::module_& m) {
   nb::class_<Inputs>(m, "Inputs", "Policy inputs of many games, made of what blue saw and did.")
       .def(
           "__init__",
-          [](Inputs* self, std::vector<int> choices, bool scans, bool decoys, bool last_action,
-             bool time, bool order, int horizon) {
-            new (self)
-                Inputs(std::move(choices), {scans, decoys, last_action, time, order}, horizon);
+          [](Inputs* self, const std::vector<int>& choices, bool scans, bool decoys,
+             bool last_action, bool time, bool order, int horizon) {
+            new (self) Inputs(choices, {scans, decoys, last_action, time, order}, horizon);
           },
           nb::kw_only(), "choices"_a, "scans"_a, "decoys"_a, "last_action"_a, "time"_a, "order"_a,
           "horizon"_a)

@@ -47,15 +47,16 @@ bool can_work(const BlueAction& action, const Memory& memory) {
 
 }  // namespace
 
-Inputs::Inputs(std::vector<int> choices, InputGroups groups, int horizon)
-    : choices_(std::move(choices)), groups_(groups), horizon_(horizon) {
-  if (choices_.empty()) throw std::invalid_argument("there must be at least one choice");
+Inputs::Inputs(const std::vector<int>& choices, InputGroups groups, int horizon)
+    : groups_(groups), horizon_(horizon) {
+  if (choices.empty()) throw std::invalid_argument("there must be at least one choice");
   if (horizon < 1) throw std::invalid_argument("the horizon must be at least 1");
-  for (const int choice : choices_) {
-    if (choice < 0 || choice >= kActions)
-      throw std::out_of_range("a choice must be below 145, got " + std::to_string(choice));
-    const BlueAction& action = kBlueActions[static_cast<std::size_t>(choice)];
-    if (action.places != 0) decoys_.push_back(action);
+  for (const int number : choices) {
+    if (number < 0 || number >= kActions)
+      throw std::out_of_range("a choice must be below 145, got " + std::to_string(number));
+    const BlueAction& action = kBlueActions[static_cast<std::size_t>(number)];
+    if (action.places != 0) decoys_.push_back({action, possible_.size()});
+    possible_.push_back(action.kind != BlueKind::kDecoy || action.places != 0);
   }
   size_ = kObservationSize;
   if (groups.scans) size_ += 3 * kHosts;
@@ -91,8 +92,9 @@ void Inputs::write(std::span<const float> observations, std::span<const Memory> 
     std::copy_n(&observations[game * kObservationSize], kObservationSize, row);
     write_groups(memories[game], row + kObservationSize);
     if (masks.empty()) continue;
-    for (const int choice : choices_)
-      *mask++ = can_work(kBlueActions[static_cast<std::size_t>(choice)], memories[game]);
+    std::copy_n(possible_.data(), possible_.size(), mask);
+    for (const Decoy& decoy : decoys_) mask[decoy.choice] = can_work(decoy.action, memories[game]);
+    mask += possible_.size();
   }
 }
 
@@ -102,8 +104,8 @@ float* Inputs::write_groups(const Memory& memory, float* out) const {
       out = write_bits(hosts, kHosts, out);
   }
   if (groups_.decoys) {
-    for (const BlueAction& decoy : decoys_)
-      *out++ = (memory.decoys[decoy.host] & decoy.places) != 0 ? 1.0F : 0.0F;
+    for (const auto& [action, choice] : decoys_)
+      *out++ = (memory.decoys[action.host] & action.places) != 0 ? 1.0F : 0.0F;
   }
   if (groups_.last_action) {
     const bool none = memory.step == 0;

@@ -36,10 +36,10 @@ struct InputGroups {
 class Inputs {
  public:
   /// `choices`: the actions among which the policy picks, by their official numbers.
-  Inputs(std::vector<int> choices, InputGroups groups, int horizon);
+  Inputs(const std::vector<int>& choices, InputGroups groups, int horizon);
 
   std::size_t size() const { return size_; }
-  std::size_t choices() const { return choices_.size(); }
+  std::size_t choices() const { return possible_.size(); }
 
   /// Take note of what was played in each game and of what blue saw next.
   void advance(std::span<const std::int64_t> actions, std::span<const float> observations,
@@ -51,8 +51,12 @@ class Inputs {
  private:
   float* write_groups(const Memory& memory, float* out) const;
 
-  std::vector<int> choices_;
-  std::vector<BlueAction> decoys_;  // those among the choices
+  struct Decoy {
+    BlueAction action;
+    std::size_t choice;
+  };
+  std::vector<std::uint8_t> possible_;  // by choice: whether it can work at all
+  std::vector<Decoy> decoys_;           // the choices that can work at some times only
   InputGroups groups_;
   int horizon_;
   std::size_t size_;

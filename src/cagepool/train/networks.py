@@ -1,6 +1,6 @@
 """Actor and critic."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -9,6 +9,11 @@ from torch import nn
 from cagepool.runs import Arrays
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+IN_PLACE: dict[type[nn.Module], Callable[[torch.Tensor], torch.Tensor]] = {
+    nn.Tanh: torch.tanh_,
+    nn.ReLU: torch.relu_,
+}
 
 
 class Networks(nn.Module):
@@ -49,6 +54,30 @@ class Networks(nn.Module):
                 if name not in arrays or arrays[name].shape != tuple(weights.shape):
                     raise ValueError(f"the weights {name} must be {tuple(weights.shape)} numbers")
                 weights.copy_(torch.tensor(arrays[name]))
+
+
+class Player:
+    """The actor as it is played with: always its present weights, into memory made once.
+
+    At a hundred rows a step, making tensors and calling modules would take as long as the sums.
+    """
+
+    def __init__(self, networks: Networks, rows: int) -> None:
+        """Play with this many games at once."""
+        linear = [layer for layer in networks.actor if isinstance(layer, nn.Linear)]
+        self._layers = [
+            (layer.weight.detach().t(), layer.bias.detach(), torch.empty(rows, layer.out_features))
+            for layer in linear
+        ]
+        self._activate = IN_PLACE[type(networks.actor[1])]
+
+    def logits(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Logits of the choices, (rows, choices), until the next call."""
+        *hidden, (weights, biases, result) = self._layers
+        for layer_weights, layer_biases, out in hidden:
+            torch.addmm(layer_biases, inputs, layer_weights, out=out)
+            inputs = self._activate(out)
+        return torch.addmm(biases, inputs, weights, out=result)
 
 
 def _layers(widths: Sequence[int], activation: str) -> nn.Sequential:

@@ -13,7 +13,7 @@ from cagepool.evaluate.policy import blue_inputs
 from cagepool.runs import Arrays
 from cagepool.train.collect import Collector, Finished, Inputs, PlainInputs
 from cagepool.train.config import TrainConfig
-from cagepool.train.networks import Networks
+from cagepool.train.networks import Networks, Player
 from cagepool.train.rollout import Rollout, Shape
 from cagepool.train.state import State, collector_state, restore_collector
 from cagepool.train.update import Learned, Learner
@@ -65,7 +65,8 @@ class Trainer:
         self.collector = Collector(self._envs, inputs, config.total_episodes, config.reward_scale)
         sizes = (inputs.size, inputs.choices, config.hidden, config.activation)
         self.learner = Learner(Networks(*sizes, net_seed), config, shuffle_rng)
-        self._player = Networks(*sizes, net_seed) if config.overlap else self.learner.networks
+        self._played = Networks(*sizes, net_seed) if config.overlap else self.learner.networks
+        self._player = Player(self._played, games)
         masked = config.is_cage and config.action_masking
         shape = Shape(config.update_steps, games, inputs.size, inputs.choices, masked)
         self._rollouts = [Rollout(shape) for _ in range(1 + config.overlap)]
@@ -108,7 +109,7 @@ class Trainer:
         arrays, state = at_rest or collector_state(self.collector, self._choice_rng)
         arrays = {**arrays, **self.learner.arrays()}
         if is_ahead:
-            arrays |= {f"player.{name}": w for name, w in self._player.arrays().items()}
+            arrays |= {f"player.{name}": w for name, w in self._played.arrays().items()}
         state = {
             **state,
             "update": self.number,
@@ -125,7 +126,7 @@ class Trainer:
         self.learner.take(arrays)
         restore_collector(self.collector, self._choice_rng, self._rollouts[0], arrays, state)
         if state["ahead"]:
-            self._player.take(
+            self._played.take(
                 {n.removeprefix("player."): w for n, w in arrays.items() if n.startswith("player.")}
             )
             self._submit()
@@ -143,7 +144,7 @@ class Trainer:
 
     def _collect_ahead(self) -> None:
         """Let the policy as it is now play on in the background."""
-        self._player.take(self.learner.networks.arrays())
+        self._played.take(self.learner.networks.arrays())
         self._submit()
 
     def _submit(self) -> None:

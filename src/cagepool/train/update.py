@@ -112,8 +112,7 @@ class Learner:
             self._optimiser.state[weights] = {
                 "step": torch.tensor(steps),
                 **{
-                    moment: torch.tensor(arrays[f"adam.{moment}.{name}"])
-                    for moment in ADAM_MOMENTS
+                    moment: torch.tensor(arrays[f"adam.{moment}.{name}"]) for moment in ADAM_MOMENTS
                 },
             }
 
