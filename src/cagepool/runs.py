@@ -1,11 +1,13 @@
 """The run folder: what a training leaves behind, and the only place that knows its format."""
 
 import csv
+import fcntl
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,9 +90,25 @@ class Run:
                 target.rename(old)
             fresh.rename(target)
         finally:
-            _remove(fresh, old)
+            _remove(fresh)
         others = (update for update in self.updates_of(kind) if update != state["update"])
-        _remove(*(_folder(self.path, kind, update) for update in others))
+        _remove(old, *(_folder(self.path, kind, update) for update in others))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from training this run; the system forgets it with the process.
+
+        Raises:
+            ValueError: another does.
+        """
+        with (self.path / CONFIG).open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"a run must be trained by one process at a time, {self.path} is being trained"
+                ) from None
+            yield
 
     def discard(self) -> None:
         """Remove the folder again if nothing was done in it yet."""

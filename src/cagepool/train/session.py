@@ -47,11 +47,11 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
         Whether the run is finished.
 
     Raises:
-        ValueError: the run's folder is damaged.
+        ValueError: the run's folder is damaged, or another process trains it.
         OSError: something can't be written; the last checkpoint is still there.
     """
     config = from_dict(run.settings)
-    with Trainer(config) as trainer:
+    with run.held(), Trainer(config) as trainer:
         progress, resumed_at = _resumed(run, trainer)
         with Recorder(run, resumed_at) as recorder:
             return _Session(run, trainer, recorder, progress).play(listener, should_stop)
