@@ -27,7 +27,7 @@ def learning_vec(num_envs: int, env: str, backend: str, game: dict[str, Any]) ->
         game: Settings of CAGE-2, which other environments do not take.
 
     Raises:
-        ValueError: there is no such environment, or its actions are not a choice.
+        ValueError: there is no such environment, or its actions are not numbered from 0.
     """
     made = partial(make_vec, num_envs, backend=cast("Backend", backend), autoreset="same_step")
     if is_ours(env):
@@ -37,10 +37,11 @@ def learning_vec(num_envs: int, env: str, backend: str, game: dict[str, Any]) ->
         makers = [partial(CybORGEnv, **of_game) for of_game in _cyborg_games(num_envs, game)]
         return cast("AnyVectorEnv", made(env=makers))
     envs = cast("AnyVectorEnv", made(env=partial(_flat, named(env))))
-    if not isinstance(envs.single_action_space, gym.spaces.Discrete):
+    actions = envs.single_action_space
+    if not isinstance(actions, gym.spaces.Discrete) or actions.start:
         envs.close()
         raise ValueError(
-            f"the actions of an environment must be Discrete, {env} has {envs.single_action_space}"
+            f"the actions of an environment must be Discrete and begin at 0, {env} has {actions}"
         )
     return envs
 

@@ -170,6 +170,11 @@ def _check_game(config: TrainConfig) -> None:
     _one_of("activation", config.activation, tuple(ACTIVATIONS))
     if config.order_input and config.order is None:
         raise ValueError("order_input needs an order, got none")
+    if config.order is not None and not config.is_native:
+        raise ValueError(
+            f"an order needs {ENVIRONMENT_ID} with backend auto or native, "
+            f"got {config.env} with {config.backend}"
+        )
 
 
 def _check_counts(config: TrainConfig) -> None:
