@@ -48,16 +48,19 @@ class Train(TrainConfig):
 
 
 def defaults(arguments: Sequence[str]) -> Train:
-    """The settings that --preset and --config ask for, before any other flag is read.
+    """The settings that --resume, --preset and --config ask for, before any other flag is read.
 
     Raises:
-        ValueError: the file can't be read, or a setting is unknown.
+        ValueError: a file can't be read, or a setting is unknown.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?")
     parser.add_argument("--config", nargs="?")
+    parser.add_argument("--resume", nargs="?")
     found, _ = parser.parse_known_args(arguments)
-    settings = dict(preset(found.preset)) if found.preset else {}
+    settings = dict(runs.open_run(found.resume).settings) if found.resume else {}
+    if found.preset:
+        settings |= preset(found.preset)
     if found.config:
         settings |= _read_settings(Path(found.config))
     return Train(**_as_fields(from_dict(settings)))
@@ -73,8 +76,13 @@ def train(command: Train) -> None:
     console = Console(highlight=False)
     console.print(f"run folder: {run.path}", soft_wrap=True)
     config = from_dict(run.settings)
-    with stop_on_interrupt(console) as should_stop, Display(console, config) as display:
-        finished = session.train(run, display, should_stop)
+    try:
+        with stop_on_interrupt(console) as should_stop, Display(console, config) as display:
+            finished = session.train(run, display, should_stop)
+    except ValueError:  # such as an environment that can't be made: the folder is free again
+        if command.resume is None:
+            run.discard()
+        raise
     if not finished:
         console.print(f"stopped; go on with: cagepool train --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
@@ -105,15 +113,16 @@ def _run(command: Train) -> runs.Run:
     config = from_dict(settings)
     if command.resume is None:
         return runs.create(command.out or _free_folder(command), config.as_dict(), __version__)
+    if command.out is not None:
+        raise ValueError(f"a resumed run stays in its folder, got out {str(command.out)!r}")
     run = runs.open_run(command.resume)
     _check_unchanged(run, config)
     return run
 
 
 def _check_unchanged(run: runs.Run, config: TrainConfig) -> None:
-    """Refuse other settings than the run has; those that were not named count as the run's."""
-    usual, given, had = TrainConfig().as_dict(), config.as_dict(), from_dict(run.settings).as_dict()
-    changed = [name for name in given if given[name] not in (usual[name], had[name])]
+    given, had = config.as_dict(), from_dict(run.settings).as_dict()
+    changed = [name for name in given if given[name] != had[name]]
     if changed:
         raise ValueError(
             "a resumed run must keep its settings, got "
