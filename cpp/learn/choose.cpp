@@ -67,6 +67,7 @@ class Softmax {
       const std::uint8_t* mask = &choices.masks[row * count_];
       for (std::size_t i = 0; i < count_; ++i) logits_[i] = mask[i] != 0 ? from[i] : kNever;
     }
+    std::fill(logits_.begin() + static_cast<std::ptrdiff_t>(count_), logits_.end(), kNever);
     LanesInRow* const logits = blocks(logits_);
     LanesInRow* const weights = blocks(weights_);
     const float highest = highest_logit();
