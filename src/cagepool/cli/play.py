@@ -75,7 +75,8 @@ def play(command: Play) -> None:
         console.out(json.dumps(result, indent=2))
         return
     for red, game in games.items():
-        console.print(f"{command.blue} against {red}, edition {trial.edition}", style="bold")
+        heading = f"{command.blue} against {red}, edition {trial.edition}"
+        console.print(heading, style="bold", soft_wrap=True)
         _print_game(console, game)
     print_scores(console, command.blue, table)
 

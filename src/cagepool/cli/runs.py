@@ -61,14 +61,17 @@ def runs(command: Runs) -> None:
 def _print_runs(console: Console, found: Sequence[Overview]) -> None:
     table = Table(Column("run", overflow="fold"), "red", "edition", box=box.SIMPLE_HEAD)
     for column in ("episodes", "best check", "total"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for one in found:
         red, edition, _ = one.game
-        done = one.state == "finished"
-        episodes = f"{one.episodes:,}" if done else f"{one.episodes:,} of {one.wanted:,}"
-        scores = (_shown(one.check), _shown(one.total))
-        table.add_row(str(one.path), red, edition, episodes, *scores)
+        episodes = f"{one.episodes:,}" if one.is_finished else f"{one.episodes:,}/{one.wanted:,}"
+        check = f"{one.check.mean:.2f}" if one.check else "-"
+        table.add_row(str(one.path), red, edition, episodes, check, _shown(one.total))
     console.print(table)
+    for one in found:
+        if not one.is_finished:
+            rest = f"interrupted; go on with: cagepool train --resume {one.path}"
+            console.print(f"{one.path}: {rest}", soft_wrap=True)
 
 
 def _shown(score: Score | None) -> str:
@@ -90,15 +93,21 @@ def _named(holders: Sequence[str]) -> str:
 
 def _print_best(console: Console, found: Sequence[Overview]) -> None:
     for edition, one in best(found).items():
-        console.print(f"best total, edition {edition}: {one.path}, {_shown(one.total)}")
+        console.print(
+            f"best total, edition {edition}: {one.path}, {_shown(one.total)}", soft_wrap=True
+        )
     for (red, edition, steps), one in best_check(found).items():
         game = f"{red}, edition {edition}, {steps} steps"
-        console.print(f"best check, {game}: {one.path}, {_shown(one.check)}")
+        console.print(f"best check, {game}: {one.path}, {_shown(one.check)}", soft_wrap=True)
+
+
+def _state(one: Overview) -> str:
+    return "finished" if one.is_finished else "interrupted"
 
 
 def _as_dict(intact: Sequence[Overview], damaged: Sequence[Damaged]) -> dict[str, Any]:
     return {
-        "runs": [{**asdict(one), "path": str(one.path), "state": one.state} for one in intact],
+        "runs": [{**asdict(one), "path": str(one.path), "state": _state(one)} for one in intact],
         "damaged": [{"path": str(one.path), "fault": one.fault} for one in damaged],
         "differing": differing(intact),
         "best": {edition: str(one.path) for edition, one in best(intact).items()},

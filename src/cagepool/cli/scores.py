@@ -30,9 +30,8 @@ def print_scores(
     """Print who was played, a row for each red, below it those beside, and the total."""
     trial = result.trial
     edition = f"edition {trial.edition}{' with green' if trial.green else ''}"
-    console.print(
-        f"{who}, {edition}, {trial.episodes} episodes against each red, seed {trial.seed}"
-    )
+    played = f"{trial.episodes} episodes against each red, seed {trial.seed}"
+    console.print(f"{who}, {edition}, {played}", soft_wrap=True)
     console.print("mean total reward ± standard error")
     table = Table(Column("red", overflow="fold"), box=box.SIMPLE_HEAD)
     for length in trial.lengths:

@@ -3,8 +3,9 @@
 A policy plays greedily and is not told how long a game is, as in CybORG's own evaluation; so the
 three lengths are read off the same games.
 
-The games' seeds are apart from those of training: a game of a trial has a 64-bit number drawn from
-the trial's seed, where an environment in training has a small one, counted from the run's seed.
+The seeds of the games are apart from those of training: here each is a 64-bit number drawn from the
+trial's seed and the red, in training each is a 32-bit one. They are apart from those of the checks
+that choose the best policy, too, which are drawn from another seed.
 """
 
 from collections.abc import Callable

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ class Overview:
     total: Score | None  # of the nine cells, if it has been evaluated
 
     @property
-    def state(self) -> str:
+    def is_finished(self) -> bool:
         """Whether it has come to its end."""
-        return "finished" if self.episodes >= self.wanted else "interrupted"
+        return self.episodes >= self.wanted
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,9 @@ def _overview(run: runs.Run) -> Overview:
 
 
 def _best_check(checks: runs.Columns, episodes: int) -> Score | None:
-    scores = checks.get("score", [])
-    if not scores:
-        return None
-    best = max(range(len(scores)), key=scores.__getitem__)
-    return Score(scores[best], checks["standard_error"][best], episodes)
+    pairs = zip(checks.get("score", []), checks.get("standard_error", []), strict=True)
+    scores = [pair for pair in pairs if not isnan(pair[0])]
+    return Score(*max(scores), episodes) if scores else None
 
 
 def differing(found: Sequence[Overview]) -> dict[str, dict[str, list[str]]]:

@@ -1,0 +1,168 @@
+"""`cagepool runs`: listing, comparing and naming the best."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cagepool import runs
+from cagepool.cli.main import run
+from cagepool.evaluate import Trial, files
+from cagepool.evaluate.contenders import contender
+from cagepool.evaluate.official import evaluate
+from tests.evaluate.folders import CHECKS, make_run
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+
+
+def evaluated(path: Path) -> float:
+    blue = contender(str(path))
+    result = evaluate(blue, Trial(episodes=5, edition=blue.edition()))
+    files.write(result, None, is_last=False)
+    assert result.table.total
+    return result.table.total.mean
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert run(["runs", *arguments]) == 0
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_runs_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(Path("runs/one"))
+    make_run(Path("runs/deep/two"), network=1, red_agent="b_line", total_episodes=5000)
+    total = evaluated(Path("runs/one"))
+
+    lines = listed(capsys)
+
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  runs/")}
+    assert rows["runs/one"][:5] == ["mix", "2.1", "1,000", "-30.00", f"{total:.2f}"]
+    assert rows["runs/deep/two"] == ["b_line", "2.1", "1,000/5,000", "-31.00", "-"]
+    assert "runs/deep/two: interrupted; go on with: cagepool train --resume runs/deep/two" in lines
+
+
+def test_settings_that_differ_are_told_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("a", 1), ("b", 2), ("c", 1)):
+        make_run(Path("runs", name), seed=seed)
+
+    lines = listed(capsys)
+
+    start = lines.index("settings that differ")
+    assert lines[start + 1] == "  seed: 1 (a, c); 2 (b)"
+    assert not lines[start + 2].startswith("  ")
+
+
+def test_the_best_is_told_for_each_edition(capsys: pytest.CaptureFixture[str]) -> None:
+    totals = {}
+    for number in range(3):
+        path = make_run(Path("runs", f"n{number}"), network=number)
+        totals[evaluated(path)] = path
+    other = make_run(Path("runs/other"), edition="leaderboard")
+    evaluated(other)
+
+    lines = listed(capsys)
+
+    best = max(totals)
+    assert any(
+        line.startswith(f"best total, edition 2.1: {totals[best]}, {best:.2f} ±") for line in lines
+    )
+    assert any(line.startswith(f"best total, edition leaderboard: {other}, ") for line in lines)
+    assert "best check, mix, edition 2.1, 100 steps: runs/n0, -30.00 ± 0.50" in lines
+
+
+def test_checks_against_other_reds_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(Path("runs/a"), red_agent="b_line")
+    make_run(Path("runs/b"), red_agent="meander", network=5)
+
+    lines = listed(capsys)
+
+    checks = [line for line in lines if line.startswith("best check")]
+    assert [line.split()[2] for line in checks] == ["meander,", "b_line,"]
+
+
+def _no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def _cut(folder: Path) -> None:
+    (folder / "config.json").write_text('{"format": 1, "sett')
+
+
+def _newer(folder: Path) -> None:
+    (folder / "config.json").write_text('{"format": 9, "settings": {}}')
+
+
+def _without_settings(folder: Path) -> None:
+    (folder / "config.json").write_text('{"format": 1, "settings": {"env": "CartPole-v1"}}')
+
+
+def _bad_table(folder: Path) -> None:
+    (folder / "metrics.csv").write_text("update,episodes\n1,many\n")
+
+
+def _bad_evaluation(folder: Path) -> None:
+    (folder / "evaluation.json").write_text('{"format": 1}')
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (_no_config, "a run must be a folder with config.json, runs/bad has none"),
+        (_cut, "runs/bad/config.json is damaged: "),
+        (_newer, "runs/bad/config.json has format 9, this cagepool reads up to 1"),
+        (_without_settings, "runs/bad is damaged: it has no proper 'edition'"),
+        (_bad_table, "runs/bad/metrics.csv is damaged: could not convert string to float: 'many'"),
+        (_bad_evaluation, "runs/bad is damaged: it has no proper 'total'"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_damaged_folder_is_listed_with_its_fault_beside_the_others(
+    spoil: object, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(Path("runs/good"))
+    make_run(Path("runs/bad"))
+    assert callable(spoil)
+    spoil(Path("runs/bad"))
+
+    lines = listed(capsys)
+
+    assert any(line.startswith(f"damaged: {fault}") for line in lines)
+    assert any(line.startswith("  runs/good") for line in lines)
+
+
+def test_a_run_that_has_only_begun_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_run(Path("runs/new"))
+    (folder / runs.METRICS).unlink()
+    runs.Table(folder / runs.CHECKS, CHECKS).close()
+
+    (row,) = (line.split() for line in listed(capsys) if line.startswith("  runs/"))
+
+    assert row == ["runs/new", "mix", "2.1", "0/1,000", "-", "-"]
+
+
+def test_json_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(Path("else/a"), seed=1)
+    make_run(Path("else/b"), seed=2, total_episodes=2000)
+    Path("else/c/checkpoints").mkdir(parents=True)
+    total = evaluated(Path("else/b"))
+
+    read = json.loads("\n".join(listed(capsys, "else", "else/a", "--json")))
+
+    assert [one["path"] for one in read["runs"]] == ["else/a", "else/b"]
+    assert [one["state"] for one in read["runs"]] == ["finished", "interrupted"]
+    assert read["runs"][1]["total"]["mean"] == total
+    assert [one["path"] for one in read["damaged"]] == ["else/c"]
+    assert read["differing"]["seed"] == {"1": ["a"], "2": ["b"]}
+    assert read["best"] == {"2.1": "else/b"}
+
+
+def test_a_folder_without_runs_and_none_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+
+    assert listed(capsys, "empty") == ["no runs in empty"]
+    assert run(["runs"]) == 2
+    assert capsys.readouterr().err == "cagepool: runs are looked for in a folder, runs is none\n"
