@@ -18,7 +18,7 @@ METRICS = (
     *("update", "episodes", "steps", "seconds", "return_mean", "return_std", "length_mean"),
     *("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "explained_variance"),
     *("gradient_norm", "learning_rate", "staleness"),
-    *("collect_seconds", "update_seconds", "other_seconds"),
+    *("collect_seconds", "wait_seconds", "update_seconds", "other_seconds"),
     *("compliance", "coverage", "wasted_fixes"),
 )
 CHECKS = ("update", "episodes", "steps", "seconds", "score", "standard_error", "best")
@@ -87,7 +87,8 @@ def _update(update: int, noise: np.random.Generator, pace: float) -> dict[str, f
         "gradient_norm": 0.4,
         "learning_rate": 0.0003 * (1 - update / UPDATES),
         "staleness": 0,
-        "collect_seconds": 0.03,
+        "collect_seconds": 0.05,
+        "wait_seconds": 0.03,
         "update_seconds": 0.06,
         "other_seconds": 0.01,
         "compliance": 0.95 - 0.6 * left,

@@ -1,5 +1,6 @@
 """Figures on the page are those of the folders, and add up."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def test_defenders_stand_best_first_with_the_best_of_each_column_marked(
     assert totals == sorted(totals, reverse=True)
     for column in zip(*(row.cells for row in table.rows), strict=True):
         means = [cell.mean for cell in column if cell]
-        assert [cell.best for cell in column if cell] == [mean == max(means) for mean in means]
+        best = [mean == max(means) > min(means) for mean in means]
+        assert [cell.best for cell in column if cell] == best
 
 
 def test_causes_of_loss_add_up_to_the_score(pair: list[Folder]) -> None:
@@ -59,8 +61,14 @@ def test_seconds_that_no_part_claims_belong_to_everything_else(pair: list[Folder
     metrics = {**pair[0].metrics, "seconds": [30.0]}
     (bar,) = shares.time_bars([replace(pair[0], metrics=metrics)])
     seconds = {segment.kind: segment.amount for segment in bar.segments}
-    assert seconds == pytest.approx({"collect": 7.2, "update": 14.4, "other": 8.4})
+    assert seconds == pytest.approx({"wait": 7.2, "update": 14.4, "other": 8.4})
     assert bar.total == pytest.approx(30)
+
+
+def test_collecting_beside_learning_is_told_apart_from_waiting(pair: list[Folder]) -> None:
+    assert shares.hidden_seconds(pair[0]) == pytest.approx(4.8)
+    waited = {**pair[0].metrics, "collect_seconds": pair[0].metrics["wait_seconds"]}
+    assert shares.hidden_seconds(replace(pair[0], metrics=waited)) == 0
 
 
 def test_kinds_of_action_that_were_never_used_are_listed_not_drawn(pair: list[Folder]) -> None:
@@ -94,6 +102,12 @@ def test_only_settings_that_disagree_differ(pair: list[Folder]) -> None:
 )
 def test_a_setting_is_shown_as_one_would_write_it(value: object, text: str) -> None:
     assert tables.shown(value) == text
+
+
+def test_a_check_without_a_score_is_not_the_best(tmp_path: Path) -> None:
+    (folder,) = read_folders([folders.trained(tmp_path / "run")])
+    checks = {"score": [math.nan, -9.0, -7.0], "standard_error": [math.nan, 1.0, 2.0]}
+    assert tables.overview(replace(folder, checks=checks), 0).check == tables.Figure(-7.0, 2.0)
 
 
 def test_the_overview_tells_the_best_check_and_the_speed(tmp_path: Path) -> None:

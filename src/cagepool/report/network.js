@@ -201,7 +201,7 @@ class Network {
       ...this.cell(CARD.width - 10 - CELL_WIDTH, "blue sees", belief),
     );
     if (turn.activity[index]) group.append(this.saw(ACTIVITY[turn.activity[index]]));
-    // Blue can never clear the foothold and is not told of it: no news that they differ there.
+    // Blue can never clear the foothold: it would be no news that the two differ there.
     if (host === this.network.foothold) group.append(this.note("red's foothold"));
     else if (truth !== belief) group.append(this.unlike());
     if (decoys.length) group.append(this.decoys(decoys));

@@ -56,6 +56,7 @@ def render(folders: Sequence[Folder]) -> str:
         heat_maps={f.name: shares.heat_maps(f.evaluation) for f in evaluated if f.evaluation},
         time_bars=shares.time_bars(folders),
         parts=shares.PARTS,
+        hidden_seconds=shares.hidden_seconds,
         settings=tables.settings(folders),
         replay=network.replay(folders),
     )

@@ -13,7 +13,7 @@ CAUSES = {
     "restores": "Restores",
     "other": "Other hosts",
 }
-PARTS = {"collect": "Collecting games", "update": "Updating the policy", "other": "Everything else"}
+PARTS = {"wait": "Collecting games", "update": "Updating the policy", "other": "Everything else"}
 NEGLIGIBLE_SECONDS = 0.05
 
 
@@ -85,6 +85,14 @@ def time_bars(folders: Sequence[Folder]) -> list[Bar]:
         Bar(name, [_segment(kind, PARTS[kind], amount, longest) for kind, amount in parts.items()])
         for name, parts in bars
     ]
+
+
+def hidden_seconds(folder: Folder) -> float:
+    """Seconds of collecting that cost no time, because the policy learned meanwhile."""
+    collect, wait = (
+        _sum(folder.metrics.get(f"{part}_seconds", [])) for part in ("collect", "wait")
+    )
+    return collect - wait if collect - wait > NEGLIGIBLE_SECONDS else 0.0
 
 
 def heat_maps(evaluation: Evaluation) -> HeatMaps:

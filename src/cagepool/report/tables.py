@@ -123,11 +123,11 @@ def last(values: Sequence[float]) -> float:
 
 
 def _best_check(folder: Folder) -> Figure | None:
-    scores = folder.checks.get("score", [])
-    if not scores:
-        return None
-    best = max(range(len(scores)), key=scores.__getitem__)
-    return Figure(scores[best], folder.checks["standard_error"][best])
+    checks = zip(
+        *(folder.checks.get(name, []) for name in ("score", "standard_error")), strict=True
+    )
+    scored = [(score, error) for score, error in checks if math.isfinite(score)]
+    return Figure(*max(scored)) if scored else None
 
 
 def _score_table(edition: str, entries: Sequence[tuple[int, Folder, Evaluation]]) -> ScoreTable:
@@ -183,9 +183,7 @@ def _published_row(result: Published, places: Sequence[tuple[str, int]]) -> Scor
 def _with_best(rows: list[ScoreRow]) -> list[ScoreRow]:
     """The same rows, with the best figure of every column marked where there are several."""
     columns = list(zip(*([*row.cells, row.total] for row in rows), strict=True))
-    tops = [max((f.mean for f in column if f), default=math.inf) for column in columns]
-    if len(rows) < 2:
-        return rows
+    tops = [_top([figure.mean for figure in column if figure]) for column in columns]
     return [
         replace(
             row,
@@ -196,5 +194,10 @@ def _with_best(rows: list[ScoreRow]) -> list[ScoreRow]:
     ]
 
 
-def _marked(figure: Figure | None, top: float) -> Figure | None:
+def _top(means: Sequence[float]) -> float | None:
+    """The best of a column, if it is better than another."""
+    return max(means) if len({*means}) > 1 else None
+
+
+def _marked(figure: Figure | None, top: float | None) -> Figure | None:
     return figure and Figure(figure.mean, figure.standard_error, best=figure.mean == top)
