@@ -1,0 +1,160 @@
+"""Drawing choices from logits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from cagepool import _core
+
+ALMOST_1 = 1 - 2**-24  # the largest single-precision number below 1
+
+
+def draw(
+    logits: NDArray[np.float32], masks: NDArray[np.uint8] | None, uniforms: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    chosen = np.full(len(logits), -1)
+    log_probabilities = np.zeros(len(logits), np.float32)
+    _core.draw(logits, masks, uniforms, chosen, log_probabilities)
+    return chosen, log_probabilities
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_every_choice_is_drawn_as_often_as_it_is_probable(masked: bool) -> None:
+    logits = np.random.default_rng(0).standard_normal(21).astype(np.float32) * 2
+    mask = (np.arange(21) % 3 != 1).astype(np.uint8) if masked else np.ones(21, np.uint8)
+    weights = np.exp(logits.astype(np.float64)) * mask
+    evenly = (np.arange(100_000, dtype=np.float32) + 0.5) / 100_000
+    rows = len(evenly)
+
+    masks = np.tile(mask, (rows, 1)) if masked else None
+    chosen, _ = draw(np.tile(logits, (rows, 1)), masks, evenly)
+
+    # Numbers that are spread evenly leave each count within 1 of its share, but for rounding.
+    counts = np.bincount(chosen, minlength=21)
+    np.testing.assert_allclose(counts, rows * weights / weights.sum(), atol=2)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    choices=st.integers(1, 40),
+    scale=st.sampled_from([0.0, 1.0, 30.0, 1e4]),
+    uniform=st.floats(0, 1, width=32, exclude_max=True) | st.just(ALMOST_1),
+)
+def test_what_is_drawn_is_allowed_and_as_probable_as_torch_says(
+    seed: int, choices: int, scale: float, uniform: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    logits = (scale * rng.standard_normal((5, choices))).astype(np.float32)
+    masks = (rng.random((5, choices)) < 0.3).astype(np.uint8)
+    masks[np.arange(5), rng.integers(choices, size=5)] = 1
+
+    chosen, log_probabilities = draw(logits, masks, np.full(5, uniform, np.float32))
+
+    assert masks[np.arange(5), chosen].all()
+    masked = torch.where(torch.from_numpy(masks).bool(), torch.from_numpy(logits), -torch.inf)
+    expected = torch.log_softmax(masked, 1).numpy()[np.arange(5), chosen]
+    assert np.isfinite(log_probabilities).all()
+    # Seven digits of the logits, whose differences were taken.
+    np.testing.assert_allclose(log_probabilities, expected, rtol=1e-5, atol=1e-6 * max(1, scale))
+
+
+def test_a_choice_that_can_hardly_happen_is_not_drawn() -> None:
+    logits = np.array([[-200.0, 0.0, -200.0]] * 2, np.float32)
+
+    chosen, _ = draw(logits, None, np.array([0, ALMOST_1], np.float32))
+
+    assert chosen.tolist() == [1, 1]
+
+
+def test_a_row_that_is_not_made_of_numbers_does_not_disturb_the_next() -> None:
+    logits = np.array([[np.nan, 0.0, 0.0], [-5.0, -5.0, -5.0], [-5.0, -5.0, -5.0]], np.float32)
+    masks = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1]], np.uint8)
+
+    _, log_probabilities = draw(logits, masks, np.full(3, 0.5, np.float32))
+
+    assert log_probabilities[2] == pytest.approx(-np.log(3))
+
+
+def arguments(**changed: Any) -> dict[str, Any]:
+    usual = {
+        "logits": np.zeros((4, 3), np.float32),
+        "masks": np.ones((4, 3), np.uint8),
+        "uniforms": np.zeros(4, np.float32),
+        "chosen": np.zeros(4, np.int64),
+        "log_probabilities": np.zeros(4, np.float32),
+    }
+    return usual | changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"masks": np.ones((4, 2), np.uint8)}, "masks must have the shape of logits"),
+        ({"logits": np.zeros((4, 0), np.float32), "masks": None}, "at least one choice"),
+        ({"uniforms": np.zeros(3, np.float32)}, "as many rows as the first"),
+        ({"chosen": np.zeros(5, np.int64)}, "as many rows as the first"),
+        ({"log_probabilities": np.zeros(0, np.float32)}, "as many rows as the first"),
+    ],
+    ids=["masks", "no choice", "uniforms", "chosen", "log_probabilities"],
+)
+def test_shapes_that_do_not_fit_are_refused(changed: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        _core.draw(**arguments(**changed))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"logits": np.zeros((4, 3))},
+        {"logits": np.zeros((3, 4), np.float32).T},
+        {"masks": np.ones((4, 3), np.bool_)},
+        {"uniforms": np.zeros(4)},
+        {"chosen": np.zeros(4, np.int32)},
+    ],
+    ids=["float64", "other order", "booleans", "float64 uniforms", "int32"],
+)
+def test_arrays_of_other_types_are_refused_rather_than_copied(changed: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        _core.draw(**arguments(**changed))
+
+
+def gradient_arguments(**changed: Any) -> dict[str, Any]:
+    row = np.zeros(4, np.float32)
+    usual: dict[str, Any] = dict.fromkeys(
+        ("values", "log_probabilities", "advantages", "old_values", "returns"), row
+    )
+    usual |= {
+        "logits": np.zeros((4, 3), np.float32),
+        "masks": None,
+        "chosen": np.zeros(4, np.int64),
+        "logits_gradient": np.zeros((4, 3), np.float32),
+        "values_gradient": np.zeros(4, np.float32),
+        "clip": 0.2,
+        "value_clip": 0.0,
+        "entropy": 0.0,
+    }
+    return usual | changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "sentence"),
+    [
+        ({"chosen": np.array([0, 1, 2, 3])}, IndexError, "must be a column of logits"),
+        ({"chosen": np.array([0, 1, 2, -1])}, IndexError, "must be a column of logits"),
+        ({"returns": np.zeros(3, np.float32)}, ValueError, "as many rows as the first"),
+        ({"masks": np.ones((3, 3), np.uint8)}, ValueError, "the shape of logits"),
+        ({"logits_gradient": np.zeros((4, 2), np.float32)}, ValueError, "the shape of logits"),
+        ({"values_gradient": np.zeros(4)}, TypeError, "incompatible"),
+    ],
+    ids=["beyond", "below", "rows", "masks", "gradient", "float64"],
+)
+def test_a_gradient_of_rows_that_do_not_fit_is_refused(
+    changed: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        _core.loss_gradient(**gradient_arguments(**changed))
