@@ -106,10 +106,10 @@ class Replay:
         env.reset(seed=seed)
         results = [(*env.step(action), env.true_state()["row"].copy()) for action in played]
         self.rewards = [result[1] for result in results]
-        names = {"edition_names": [env.edition], "red_names": [env.red]}
+        names = {"edition": env.edition, "red_names": [env.red]}
         rows = np.array([result[-1] for result in results])
         trace = {name: rows[name][np.newaxis] for name in rows.dtype.names or ()}
-        constants = {name: np.zeros(1, np.int8) for name in ("ep_red", "ep_green", "ep_edition")}
+        constants = {name: np.zeros(1, np.int8) for name in ("ep_red", "ep_green")}
         trace |= {**constants, "meta": np.array(json.dumps(names)), "blue_action": played[None]}
         self._rows = replay(trace)
         np.testing.assert_array_equal(self._rows["obs"][0], [result[0] for result in results])
