@@ -23,6 +23,7 @@ METRICS = (
 )
 CHECKS = ("update", "episodes", "steps", "seconds", "score", "standard_error", "best")
 SETTINGS = {
+    "env": "cagepool/CAGE2-v0",
     "n_envs": 100,
     "total_episodes": 100 * UPDATES,
     "red_agent": "mix",

@@ -48,6 +48,12 @@ def test_a_part_that_is_missing_is_said_with_the_command_that_makes_it(tmp_path:
     assert all(command in line for line in lines)
 
 
+def test_a_run_of_another_environment_is_not_sent_to_an_evaluation(tmp_path: Path) -> None:
+    page = page_of(folders.trained(tmp_path / "run", env="CartPole-v1"))
+    assert "plays CartPole-v1, of which only the training is shown" in page
+    assert "cagepool evaluate" not in page
+
+
 def test_a_run_without_an_update_gets_a_page_too(tmp_path: Path) -> None:
     run = folders.trained(tmp_path / "run")
     (run / "metrics.csv").write_text("update,episodes\n")

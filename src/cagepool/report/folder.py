@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
+from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.report.shapes import check
 from cagepool.runs import Columns, Run, open_run
 from cagepool.sim.scenario import SUBNET_OF
@@ -107,6 +108,11 @@ class Folder:
     checks: Columns
     evaluation: Evaluation | None  # none: not evaluated yet
     games: Games | None
+
+    @property
+    def is_cage(self) -> bool:
+        """Whether it can be evaluated: it plays the game, not an environment of the user's own."""
+        return self.settings.get("env") in CAGE_ENVS
 
 
 def read_folders(paths: Sequence[Path]) -> list[Folder]:
