@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from cagepool.envs import make_vec
+from cagepool.evaluate.policy import load
 
 __version__ = version("cagepool")
-__all__ = ["__version__", "make_vec"]
+__all__ = ["__version__", "load", "make_vec"]

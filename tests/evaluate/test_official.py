@@ -196,6 +196,16 @@ def test_a_policy_for_another_game_is_refused(tmp_path: Path) -> None:
         contender(str(folder))
 
 
+def test_settings_without_what_an_evaluation_needs_are_refused(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "old")
+    config = json.loads((folder / "config.json").read_text())
+    del config["settings"]["edition"]
+    (folder / "config.json").write_text(json.dumps(config))
+
+    with pytest.raises(ValueError, match="old is damaged: its settings have no 'edition'"):
+        contender(str(folder))
+
+
 def test_tables_are_compared_in_standard_errors() -> None:
     ours, theirs = (of("random", Trial(episodes=200, seed=seed)).table for seed in (1, 2))
     apart = differences(ours, theirs)

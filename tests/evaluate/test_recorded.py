@@ -1,6 +1,7 @@
 """Games for the replay, and the files of an evaluation."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,7 @@ def test_an_evaluation_of_another_kind_leaves_the_usual_one_alone(tmp_path: Path
 def test_native_scores_stand_beside_those_of_cyborg(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "one")
     native = evaluated(folder, seed=1)
-    original = evaluated(folder, seed=2)
-    object.__setattr__(original, "env", "cyborg")
+    original = replace(evaluated(folder, seed=2), env="cyborg")
 
     assert files.write(original, native, is_last=False) == ["evaluation-cyborg.json"]
 

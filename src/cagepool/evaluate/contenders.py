@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cagepool import runs
-from cagepool.evaluate.policy import CAGE_ENVS, PolicyDefender, load
+from cagepool.evaluate.policy import CAGE_ENVS, Policy, PolicyDefender, load
 from cagepool.evaluate.scripted import SCRIPTED, Defender, scripted_defender
 from cagepool.sim import reds
 
@@ -47,14 +47,21 @@ def contender(name: str, which: str = "best") -> Contender:
     if not Path(name).is_dir():
         raise ValueError(f"blue must be one of {', '.join(SCRIPTED)} or a run folder; got {name!r}")
     policy = load(name, which)
+    try:
+        return _trained(Path(name), policy, which)
+    except KeyError as error:
+        raise ValueError(f"{name} is damaged: its settings have no {error}") from error
+
+
+def _trained(folder: Path, policy: Policy, which: str) -> Contender:
     settings = policy.settings
     if settings["env"] not in CAGE_ENVS:
-        raise ValueError(f"a policy must be one for CAGE-2, that of {name} is for another game")
+        raise ValueError(f"a policy must be one for CAGE-2, that of {folder} is for another game")
     return Contender(
-        name=Path(name).resolve().name,
+        name=folder.resolve().name,
         defender=PolicyDefender(policy),
-        run=Path(name),
-        checkpoint=_checkpoint(runs.open_run(name), which),
+        run=folder,
+        checkpoint=_checkpoint(runs.open_run(folder), which),
         trained_on=settings["edition"],
         order=settings["order"],
         knowledge=settings["knowledge"],
