@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import arg
 
-from cagepool import __version__, runs
+from cagepool import runs
 from cagepool.cli.live import Display
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.train.config import TrainConfig, from_dict
@@ -112,7 +113,9 @@ def _run(command: Train) -> runs.Run:
     settings = {name: value for name, value in vars(command).items() if name not in OURS}
     config = from_dict(settings)
     if command.resume is None:
-        return runs.create(command.out or _free_folder(command), config.as_dict(), __version__)
+        return runs.create(
+            command.out or _free_folder(command), config.as_dict(), version("cagepool")
+        )
     if command.out is not None:
         raise ValueError(f"a resumed run stays in its folder, got out {str(command.out)!r}")
     run = runs.open_run(command.resume)

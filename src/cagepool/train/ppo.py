@@ -51,7 +51,7 @@ class Trainer:
 
     def __init__(self, config: TrainConfig) -> None:
         """Make environments and networks; use it in a `with`, or close it."""
-        torch.set_num_threads(config.threads)  # first: it decides how sums are rounded
+        use_threads(config.threads)  # first: it decides how sums are rounded
         self.config = config
         self.number = 0
         self.episodes = 0  # those that were learned from
@@ -101,6 +101,10 @@ class Trainer:
                 wait_seconds=waited - start,
                 update_seconds=time.perf_counter() - waited,
             )
+
+    def collect_only(self) -> None:
+        """Collect a rollout and learn nothing from it, for measuring."""
+        self._collect()
 
     def state(self) -> tuple[Arrays, State]:
         """All that `restore` needs to go on from here."""
@@ -160,6 +164,11 @@ class Trainer:
         rollout.begin(last)
         finished = self.collector.collect(self._player, rollout, self._choice_rng)
         return Collected(rollout, finished, time.perf_counter() - start)
+
+
+def use_threads(threads: int) -> None:
+    """Let PyTorch compute with this many threads."""
+    torch.set_num_threads(threads)
 
 
 def _game(config: TrainConfig) -> dict[str, Any]:

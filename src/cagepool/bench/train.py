@@ -1,0 +1,177 @@
+"""How fast whole training is, updates included, beside Stable-Baselines3 on the same games."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from importlib.util import find_spec
+from typing import Any
+
+from cagepool.bench import machine
+from cagepool.bench.measure import Clock, Contender, Measurement, Pace, compare, timed
+from cagepool.train.config import TrainConfig
+from cagepool.train.ppo import Trainer, use_threads
+
+ENDLESS = 10**12  # episodes: no training ends while it is measured
+PLAIN: dict[
+    str, Any
+] = {  # what every library can do: 52 values in, 145 choices, nothing remembered or masked
+    "scan_memory": False,
+    "decoys_placed": False,
+    "last_action": False,
+    "time_left": False,
+    "action_masking": False,
+    "actions": "all",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchTrainConfig:
+    """What to measure."""
+
+    pace: Pace = field(default_factory=lambda: Pace(repetitions=9, seconds=1.0))
+    games: int = 100
+    steps: int = 100
+    sb3_minibatches: tuple[int, ...] = (500, 2500, 10_000)
+    """Minibatch sizes with which Stable-Baselines3 is tried; the best counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchTrainResult:
+    """What was measured, group by group; the members of a group took turns."""
+
+    machine: dict[str, object]
+    load_after: float
+    groups: dict[str, list[Measurement]]
+
+    def rates(self, group: str) -> dict[str, float]:
+        """Median steps a second."""
+        return {one.name: one.steps_per_second for one in self.groups[group]}
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """The figures that claims are made of, each from one group."""
+        rates = self.rates("training")
+        ours = max(rate for name, rate in rates.items() if name.startswith("52 inputs"))
+        peers = [rate for name, rate in rates.items() if name.startswith("SB3")]
+        return (
+            {"our best / SB3 at its best minibatch size": round(ours / max(peers), 2)}
+            if peers
+            else {}
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "machine": self.machine,
+            "load_after": self.load_after,
+            "groups": {name: [m.as_dict() for m in group] for name, group in self.groups.items()},
+            "ratios": self.ratios,
+        }
+
+
+def measure_training(
+    config: BenchTrainConfig, progress: Callable[[str, int, int], object]
+) -> BenchTrainResult:
+    """Measure collection alone, then whole training.
+
+    `progress` is told the group under way, the turns done in it and the turns in it.
+    """
+    before = {**machine.describe(), **_versions()}
+    groups = {
+        "collection": _measured("collection", _collections(config), config.pace, progress),
+        "training": _measured("training", _trainings(config), config.pace, progress),
+    }
+    return BenchTrainResult(machine=before, load_after=machine.load(), groups=groups)
+
+
+def _versions() -> dict[str, object]:
+    names = [name for name in ("torch", "stable_baselines3") if find_spec(name)]
+    return {name: metadata.version(name) for name in names}
+
+
+def _measured(
+    group: str,
+    contenders: Iterator[tuple[Contender, Callable[[], None]]],
+    pace: Pace,
+    progress: Callable[[str, int, int], object],
+) -> list[Measurement]:
+    with ExitStack() as stack:
+        stack.callback(use_threads, 1)
+        made = []
+        for contender, close in contenders:
+            stack.callback(close)
+            made.append(contender)
+        turns = len(made) * pace.repetitions
+        done = iter(range(1, turns + 1))
+        progress(group, 0, turns)
+        return compare(made, pace, lambda: progress(group, next(done), turns))
+
+
+def _variants(config: BenchTrainConfig) -> Iterator[tuple[str, TrainConfig]]:
+    usual = TrainConfig(
+        n_envs=config.games,
+        update_steps=config.steps,
+        red_agent="B_lineAgent",
+        total_episodes=ENDLESS,
+    )
+    for name, base in (("52 inputs", replace(usual, **PLAIN)), ("all inputs", usual)):
+        yield f"{name}, 1 thread", base
+        yield f"{name}, 2 threads", replace(base, threads=2)
+        yield f"{name}, --async", replace(base, overlap=True)
+
+
+def _collections(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:
+    for name, settings in _variants(config):
+        if settings.threads > 1 or settings.overlap:
+            continue
+        trainer = Trainer(settings)
+        yield _contender(name, settings, trainer.collect_only), trainer.close
+
+
+def _trainings(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:
+    for name, settings in _variants(config):
+        trainer = Trainer(settings)
+        updates = trainer.updates()
+        yield _contender(name, settings, updates.__next__), trainer.close
+    if find_spec("stable_baselines3") is None:
+        return
+    from cagepool.bench.sb3 import sb3_ppo  # noqa: PLC0415 - needs Stable-Baselines3
+
+    base = replace(TrainConfig(total_episodes=ENDLESS), n_envs=config.games)
+    settings = replace(base, update_steps=config.steps, red_agent="B_lineAgent", **PLAIN)
+    for size in config.sb3_minibatches:
+        for threads in (1, 2):
+            model = sb3_ppo(settings, size)
+            learn = _one_update(model, config.games * config.steps)
+            one = _contender(f"SB3, minibatch {size}, {threads} threads", settings, learn, threads)
+            yield one, model.env.close
+
+
+def _one_update(model: Any, steps: int) -> Callable[[], object]:
+    return lambda: model.learn(steps, reset_num_timesteps=False)
+
+
+def _contender(
+    name: str, settings: TrainConfig, call: Callable[[], object], threads: int | None = None
+) -> Contender:
+    hidden = "x".join(map(str, settings.hidden))
+    return Contender(
+        name=name,
+        settings={
+            "games": settings.n_envs,
+            "steps": settings.update_steps,
+            "epochs": settings.epochs,
+            "hidden": hidden,
+        },
+        steps=settings.n_envs * settings.update_steps,
+        clock=_with_threads(timed(call), threads or settings.threads),
+    )
+
+
+def _with_threads(clock: Clock, threads: int) -> Clock:
+    def run(calls: int, /) -> float:
+        use_threads(threads)
+        return clock(calls)
+
+    return run
