@@ -1,6 +1,7 @@
 """A trained policy, ready to play; needs numpy only."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,8 +40,10 @@ def load(run: str | Path, which: str = "best") -> "Policy":
     checkpoint = folder.checkpoint(kind)
     try:
         return Policy(checkpoint.arrays, folder.settings)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{checkpoint.path} is damaged: no {error}") from error
+    except KeyError as error:
+        raise ValueError(f"{folder.path} is damaged: it has no {error}") from error
+    except TypeError as error:
+        raise ValueError(f"{folder.path} is damaged: a setting is not of its type") from error
 
 
 class Policy:
@@ -58,6 +61,7 @@ class Policy:
         self._is_cage = settings["env"] in CAGE_ENVS
         self._played: Ints | None = None
         self.begin(1)
+        self._check_sizes()
 
     def begin(self, games: int) -> None:
         """Forget everything: an episode starts in this many games."""
@@ -122,6 +126,14 @@ class Policy:
             self._inputs.memories[self._fresh] = kept
         self._fresh[:] = False
         self._inputs.write(observations, self._rows, self._masks)
+
+    def _check_sizes(self) -> None:
+        sizes = [weights.shape for weights, _ in self.layers]
+        fits = all(left[1] == right[0] for left, right in pairwise(sizes))
+        if self._is_cage:
+            fits &= (sizes[0][0], sizes[-1][1]) == (self._inputs.size, self._inputs.choices)
+        if not fits:
+            raise ValueError(f"a policy does not fit its settings: its layers are {sizes}")
 
     def _forward(self, rows: Floats) -> Floats:
         *hidden, (weights, biases) = self.layers
