@@ -49,7 +49,7 @@ class Counting(gym.Env[Seen, SupportsIndex]):
 
 def paid(seen: Seen, action: int) -> float:
     """The reward of an action after this observation, different for each."""
-    number, episode, step, last = seen.tolist()
+    number, episode, step, last = map(float, seen)
     return number + 0.25 * episode + 16 * step + 128 * last + 512 * action
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -122,6 +122,7 @@ def value(networks: Networks, seen: list[float] | NDArray[np.float32]) -> float:
     return float((weights[2] @ hidden + weights[3])[0])
 
 
+@settings(max_examples=50)
 @given(games=st.integers(1, 6), total=st.integers(1, 30), steps=st.integers(1, 9))
 def test_exactly_the_episodes_that_were_asked_for_are_counted(
     games: int, total: int, steps: int
@@ -154,7 +155,7 @@ def test_exactly_the_episodes_that_were_asked_for_are_counted(
 def ends(rollout: Rollout) -> list[bool]:
     """Whether an episode ended, of the rows that are learned from."""
     taken = rollout.counted[: rollout.steps]
-    return rollout.ends[: rollout.steps][taken].tolist()
+    return [bool(end) for end in rollout.ends[: rollout.steps][taken]]
 
 
 def test_returns_and_lengths_are_those_of_whole_episodes() -> None:

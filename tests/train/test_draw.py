@@ -28,7 +28,7 @@ def test_every_choice_is_drawn_as_often_as_it_is_probable(masked: bool) -> None:
     logits = np.random.default_rng(0).standard_normal(21).astype(np.float32) * 2
     mask = (np.arange(21) % 3 != 1).astype(np.uint8) if masked else np.ones(21, np.uint8)
     weights = np.exp(logits.astype(np.float64)) * mask
-    evenly = (np.arange(100_000, dtype=np.float32) + 0.5) / 100_000
+    evenly = ((np.arange(100_000) + 0.5) / 100_000).astype(np.float32)
     rows = len(evenly)
 
     masks = np.tile(mask, (rows, 1)) if masked else None

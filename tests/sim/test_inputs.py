@@ -1,0 +1,249 @@
+"""Policy inputs and masks, against a slow reading of what blue saw and did."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cagepool import _core
+from cagepool.sim import ActionMasks, Batch, action_masks, actions, orders
+from cagepool.sim.hosts import HOSTS
+from cagepool.sim.inputs import ACTION_SETS, BlueInputs, InputConfig, action_set
+from tests.sim.games import ints, started
+
+GAMES, HORIZON, STEPS = 6, 14, 32
+KINDS = ("Sleep", "Monitor", "Analyse", "Remove", "Decoy", "Restore")
+GROUPS = ("scan_memory", "decoys_placed", "last_action", "time_left", "order_input")
+ORDER = "reverse"
+
+
+class Reading:
+    """One game as a person would follow it with pencil and paper."""
+
+    def __init__(self, choices: NDArray[np.int64]) -> None:
+        self.names = [actions.ACTIONS[choice] for choice in choices]
+        self.begin()
+
+    def begin(self) -> None:
+        self.ever: set[str] = set()
+        self.exploited: set[str] = set()
+        self.latest: set[str] = set()
+        self.played: list[str] = []
+
+    def advance(self, action: str, seen: NDArray[Any]) -> None:
+        bits = {host: tuple(seen[4 * i : 4 * i + 2].tolist()) for i, host in enumerate(HOSTS)}
+        active = {host for host, pair in bits.items() if pair != (0, 0)}
+        self.ever |= active
+        self.exploited |= {host for host, pair in bits.items() if pair == (1, 1)}
+        self.latest = active or self.latest
+        self.played.append(action)
+
+    def groups(self, decoys: NDArray[Any]) -> dict[str, list[float]]:
+        """Inputs by group; `decoys` are those that are really there."""
+        last = self.played[-1] if self.played else ""
+        return {
+            "scan_memory": [
+                float(host in hosts)
+                for hosts in (self.ever, self.exploited, self.latest)
+                for host in HOSTS
+            ],
+            "decoys_placed": [
+                float(bool(decoys[HOSTS.index(host)] & 1 << actions.DECOYS.index(decoy)))
+                for decoy, host in self.possible_decoys()
+            ],
+            "last_action": [
+                *(float(last.startswith(kind)) for kind in KINDS),
+                *(float(last.endswith(f" {host}")) for host in HOSTS),
+            ],
+            "time_left": [1 - len(self.played) / HORIZON],
+            "order_input": orders.one_hot(ORDER).tolist(),
+        }
+
+    def possible_decoys(self) -> list[tuple[str, str]]:
+        fits = {actions.ACTIONS[number] for number in action_set("possible")}
+        named = [name.split() for name in self.names if name.startswith("Decoy") and name in fits]
+        return [(decoy.removeprefix("Decoy"), host) for decoy, host in named]
+
+
+def configs(names: str) -> list[InputConfig]:
+    """All combinations of the groups."""
+    return [
+        InputConfig(actions=names, **dict(zip(GROUPS, chosen, strict=True)))
+        for chosen in product([False, True], repeat=len(GROUPS))
+    ]
+
+
+def played_actions(rng: np.random.Generator) -> NDArray[np.int64]:
+    """Mostly decoys and restores on few hosts, so that they meet."""
+    busy = [i for i, name in enumerate(actions.ACTIONS) if name.endswith(("User1", "Enterprise1"))]
+    return np.where(rng.random(GAMES) < 0.7, rng.choice(busy, GAMES), rng.integers(145, size=GAMES))
+
+
+def check_rows(all_inputs: list[BlueInputs], readings: list[Reading], batch: Batch) -> None:
+    check(all_inputs, readings, batch.observations, batch.true_state["decoys"])
+
+
+def check(
+    all_inputs: list[BlueInputs],
+    readings: list[Reading],
+    seen: NDArray[np.float32],
+    decoys: NDArray[Any],
+) -> None:
+    groups = [reading.groups(row) for reading, row in zip(readings, decoys, strict=True)]
+    for inputs in all_inputs:
+        rows = np.full((GAMES, inputs.size), -1, np.float32)
+        masks = np.full((GAMES, inputs.choices), 9, np.uint8)
+        inputs.write(seen, rows, masks)
+        wanted = [name for name in GROUPS if getattr(inputs.config, name)]
+        expected = [
+            [*row.tolist(), *(x for name in wanted for x in of_game[name])]
+            for row, of_game in zip(seen, groups, strict=True)
+        ]
+        np.testing.assert_allclose(rows, expected, rtol=1e-6)
+        np.testing.assert_array_equal(masks, action_masks(decoys)[:, inputs.numbers])
+
+
+@pytest.mark.parametrize("names", ACTION_SETS)
+def test_inputs_and_masks_are_what_blue_saw_and_did_in_every_combination(names: str) -> None:
+    rng = np.random.default_rng(3)
+    batch = started(GAMES, red="mix", max_steps=HORIZON, autoreset="same_step")
+    all_inputs = [BlueInputs(config, GAMES, horizon=HORIZON) for config in configs(names)]
+    readings = [Reading(action_set(names)) for _ in range(GAMES)]
+    for inputs in all_inputs:
+        inputs.follow(ORDER)
+    masks = ActionMasks(GAMES)
+    check_rows(all_inputs, readings, batch)
+    for _ in range(STEPS):
+        played = played_actions(rng)
+        batch.step(played)
+        masks.update(played)
+        ended = np.flatnonzero(batch.truncations)
+        last = batch.observations.copy()
+        last[ended] = batch.final_observations[ended]
+        for inputs in all_inputs:
+            inputs.advance(played, last)
+        for reading, action, row in zip(readings, played, last, strict=True):
+            reading.advance(actions.ACTIONS[action], row)
+        check(all_inputs, readings, last, masks._decoys)
+        masks.reset(ended)
+        for inputs in all_inputs:
+            inputs.begin(ended)
+        for game in ended:
+            readings[game].begin()
+        check_rows(all_inputs, readings, batch)
+    assert any(reading.exploited for reading in readings)
+
+
+def test_a_decoy_can_be_placed_in_play_exactly_if_its_choice_is_not_masked() -> None:
+    rng = np.random.default_rng(5)
+    batch = started(GAMES, red="meander", max_steps=HORIZON, autoreset="same_step")
+    inputs = BlueInputs(InputConfig(actions="all"), GAMES, horizon=HORIZON)
+    rows = np.zeros((GAMES, inputs.size), np.float32)
+    masks = np.zeros((GAMES, 145), np.uint8)
+    is_decoy = np.array([name.startswith("Decoy") for name in actions.ACTIONS])
+    outcomes: list[bool] = []
+    for _ in range(STEPS):
+        inputs.write(batch.observations, rows, masks)
+        played = played_actions(rng)
+        batch.step(played)
+        decoys = is_decoy[played]
+        worked = batch.moves["blue_success"][decoys] == 1
+        np.testing.assert_array_equal(worked, masks[np.arange(GAMES), played][decoys] == 1)
+        outcomes += worked.tolist()
+        inputs.advance(played, batch.observations)
+        inputs.begin(np.flatnonzero(batch.truncations))
+    assert {*outcomes} == {True, False}
+
+
+def test_every_order_is_shown_as_its_one_hot_and_kept_when_an_episode_begins() -> None:
+    inputs = BlueInputs(
+        InputConfig(
+            scan_memory=False,
+            decoys_placed=False,
+            last_action=False,
+            time_left=False,
+            order_input=True,
+        ),
+        len(orders.ALL_ORDERS),
+        horizon=10,
+    )
+    seen = np.zeros((len(orders.ALL_ORDERS), _core.OBSERVATION_SIZE), np.float32)
+    for game, order in enumerate(orders.ALL_ORDERS):
+        inputs.follow(order, ints([game]))
+    inputs.advance(np.zeros(len(seen), np.int64), seen)
+    inputs.begin(ints([3, 60]))
+    inputs.begin()
+    rows = np.zeros((len(seen), inputs.size), np.float32)
+    inputs.write(seen, rows, None)
+
+    expected = np.stack([orders.one_hot(order) for order in orders.ALL_ORDERS])
+    np.testing.assert_array_equal(rows[:, _core.OBSERVATION_SIZE :], expected)
+
+
+def test_games_that_begin_anew_do_not_disturb_others() -> None:
+    inputs = BlueInputs(InputConfig(), 3, horizon=10)
+    seen = np.ones((3, _core.OBSERVATION_SIZE), np.float32)
+    inputs.advance(ints([133, 133, 133]), seen)
+    before = inputs.memories.copy()
+
+    inputs.begin(ints([1]))
+
+    np.testing.assert_array_equal(inputs.memories[[0, 2]], before[[0, 2]])
+    assert not inputs.memories[1].any()
+    assert before[1].any()
+
+
+def test_smaller_sets_of_actions_leave_out_what_they_say() -> None:
+    names = {which: [actions.ACTIONS[i] for i in action_set(which)] for which in ACTION_SETS}
+
+    assert names["all"] == list(actions.ACTIONS)
+    assert {*names["all"]} > {*names["possible"]} > {*names["reduced"]} > {*names["core"]}
+    assert all(name.startswith("Decoy") for name in {*names["all"]} - {*names["possible"]})
+    left_out = {*names["possible"]} - {*names["reduced"]}
+    assert all(name.endswith(("Monitor", " Defender", " User0")) for name in left_out)
+    assert not any(name.endswith(("Monitor", " Defender", " User0")) for name in names["reduced"])
+    assert all("Op_Host" in name for name in {*names["reduced"]} - {*names["core"]})
+    assert not any("Op_Host" in name for name in names["core"])
+    assert "Sleep" in names["core"]
+
+
+def test_an_unknown_set_of_actions_is_refused() -> None:
+    with pytest.raises(ValueError, match="one of all, possible, reduced, core; got 'few'"):
+        action_set("few")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda i: i.advance(ints([145, 0]), zeros(2, 52)), IndexError, "below 145"),
+        (lambda i: i.advance(ints([-1, 0]), zeros(2, 52)), IndexError, "below 145"),
+        (lambda i: i.advance(ints([0]), zeros(2, 52)), ValueError, "as many rows"),
+        (lambda i: i.advance(ints([0, 0]), zeros(2, 51)), ValueError, "52 columns"),
+        (lambda i: i.write(zeros(2, 51), zeros(2, i.size), None), ValueError, "52 columns"),
+        (lambda i: i.write(zeros(2, 52), zeros(2, 3), None), ValueError, "as there are inputs"),
+        (
+            lambda i: i.write(zeros(2, 52), zeros(2, i.size), np.zeros((2, 1), np.uint8)),
+            ValueError,
+            "a column a choice",
+        ),
+        (lambda i: BlueInputs(i.config, 2, horizon=0), ValueError, "horizon must be at least 1"),
+    ],
+    ids=["beyond", "below", "too few", "narrow", "narrow write", "size", "masks", "horizon"],
+)
+def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], sentence: str) -> None:
+    inputs = BlueInputs(InputConfig(), 2, horizon=10)
+    with pytest.raises(error, match=sentence):
+        call(inputs)
+
+
+def test_an_order_that_does_not_exist_is_refused() -> None:
+    inputs = BlueInputs(InputConfig(order_input=True), 1, horizon=10)
+    inputs.memories[0, _core.MEMORY_ORDER_OFFSET] = 120
+    with pytest.raises(ValueError, match="below 120"):
+        inputs.write(zeros(1, 52), zeros(1, inputs.size), None)
+
+
+def zeros(rows: int, columns: int) -> NDArray[np.float32]:
+    return np.zeros((rows, columns), np.float32)
