@@ -17,7 +17,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         **_RECIPE,
         "n_envs": 800,
         "minibatches": 16,
-        "total_episodes": 600_000,
+        "total_episodes": 300_000,
         "checks": 40,
         "check_episodes": 2000,
     },
