@@ -2,6 +2,8 @@
 PYTHON ?= python3
 # ON tunes the core for this processor; a wheel never is.
 NATIVE ?= OFF
+# Where `make train` keeps its run.
+RUN := $(or $(RUN),runs/$(shell date +%Y%m%d-%H%M%S))
 # Where `make wheel` puts the wheel.
 DIST ?= dist
 
@@ -47,8 +49,10 @@ format: setup ## put the code in shape
 stub: setup ## write the stub of the compiled module anew
 	$(BIN)/python -m nanobind.stubgen -q -m cagepool._core -o src/cagepool/_core.pyi
 
-train: setup ## play 100 games against each red with a scripted defender
-	$(BIN)/cagepool play --red B_lineAgent RedMeanderAgent SleepAgent --blue react-restore --episodes 100
+train: setup ## train a defender against all reds, score it and make its page: a few minutes
+	$(BIN)/cagepool train --preset minutes --out $(RUN)
+	$(BIN)/cagepool evaluate $(RUN)
+	$(BIN)/cagepool report $(RUN)
 
 bench: setup ## measure the speed of the engine, also against a build for this processor
 	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \

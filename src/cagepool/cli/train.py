@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -71,6 +72,8 @@ def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
     if find_spec("torch") is None or find_spec("tensorboard") is None:
         raise ValueError("training needs torch and tensorboard: pip install 'cagepool[train]'")
+    # Threads that wait by spinning take the core from others, and training down with them.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from cagepool.train import session  # noqa: PLC0415 - PyTorch takes a second to load
 
     run = _run(command)
