@@ -5,11 +5,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
 from cagepool.train.config import TrainConfig
 
@@ -86,9 +85,11 @@ class Display:
             f"{_clock(self._seconds_left)} left"
         )
 
-    def _picture(self) -> Group:
+    def _picture(self) -> Table:
         row = self._rows[-1]
         table = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=self._config.total_episodes, completed=row["episodes"], width=50)
+        table.add_row("", bar)
         table.add_row("episodes", f"{row['episodes']:,.0f} of {self._config.total_episodes:,}")
         table.add_row("steps/s", f"{self._steps_per_second:,.0f}")
         table.add_row("return", _spread(row))
@@ -100,8 +101,7 @@ class Display:
         moved = f"entropy {row['entropy']:.2f}  kl {row['kl']:.4f}"
         table.add_row("policy", f"{moved}  clipped {row['clip_fraction']:.0%}")
         table.add_row("time", f"{_clock(row['seconds'])}, {_clock(self._seconds_left)} left")
-        bar = ProgressBar(total=self._config.total_episodes, completed=row["episodes"], width=60)
-        return Group(Text(), bar, table)
+        return table
 
 
 def _spread(row: "Row") -> str:
