@@ -40,7 +40,7 @@ def go_on(path: str, told: int) -> None:
     def tell(_display: Display, _row: Row) -> None:
         os.write(told, b".")
 
-    Display.updated = tell  # type: ignore[method-assign]
+    Display.updated = tell  # type: ignore[assignment, method-assign]
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os._exit(run(["train", "--resume", path]))
 

@@ -48,6 +48,9 @@ class Train(TrainConfig):
         arg(help=f"Settings that go together: {', '.join(PRESETS)}; other flags come on top."),
     ] = None
 
+    def __post_init__(self) -> None:
+        """Leave the checks to the run's own settings, whose errors read like all others."""
+
 
 def defaults(arguments: Sequence[str]) -> Train:
     """The settings that --resume, --preset and --config ask for, before any other flag is read.
@@ -87,6 +90,9 @@ def train(command: Train) -> None:
         if command.resume is None:
             run.discard()
         raise
+    except OSError as error:  # such as a full disk
+        remedy = f"go on from the last checkpoint with: cagepool train --resume {run.path}"
+        raise OSError(f"the run had to stop: {error}; {remedy}") from error
     if not finished:
         console.print(f"stopped; go on with: cagepool train --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt

@@ -3,11 +3,11 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from torch.utils.tensorboard import SummaryWriter
 
 from cagepool import runs
 from cagepool.sim import COUNTERS
 from cagepool.train.check import Check
+from cagepool.train.events import Events
 from cagepool.train.ppo import Update
 
 PROGRESS = ("update", "episodes", "steps", "seconds")
@@ -54,7 +54,7 @@ class Recorder:
         self._metrics = runs.Table(run.path / runs.METRICS, METRICS, until=until)
         self._checks = runs.Table(run.path / runs.CHECKS, CHECKS, until=until)
         dropped = None if resumed_at is None else resumed_at.episodes + 1
-        self._events = SummaryWriter(str(run.path), purge_step=dropped)
+        self._events = Events(run.path, dropped)
 
     def update(self, update: Update, seconds: float, other_seconds: float) -> Row:
         """Write down an update; returns its row."""
@@ -67,7 +67,7 @@ class Recorder:
         """Write down a check of the policy of that row."""
         progress = {name: row[name] for name in PROGRESS}
         self._checks.append({**progress, **check._asdict(), "best": float(is_best)})
-        self._events.add_scalar("check/score", check.score, int(row["episodes"]))
+        self._events.add({"check/score": check.score}, int(row["episodes"]))
 
     def close(self) -> None:
         """Close all files."""
@@ -82,10 +82,9 @@ class Recorder:
         self.close()
 
     def _show(self, row: Row) -> None:
-        for name in METRICS[len(PROGRESS) :]:
-            value = row.get(name)
-            if value is not None and not np.isnan(value):
-                self._events.add_scalar(f"train/{name}", value, int(row["episodes"]))
+        shown = ((name, row.get(name, np.nan)) for name in METRICS[len(PROGRESS) :])
+        values = {f"train/{name}": value for name, value in shown if not np.isnan(value)}
+        self._events.add(values, int(row["episodes"]))
 
 
 def _row(update: Update) -> Row:
