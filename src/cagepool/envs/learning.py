@@ -53,13 +53,13 @@ def named(env: str) -> Callable[[], AnyEnv]:
         ValueError: there is no such environment.
     """
     module, _, function = env.partition(":")
-    if function and find_spec(module.split(".")[0]) is not None:
+    if module and function and find_spec(module.split(".")[0]) is not None:
         found = getattr(_imported(module), function, None)
         if callable(found):
             return cast("Callable[[], AnyEnv]", found)
     try:
         gym.spec(env)
-    except (gym.error.Error, ImportError) as error:
+    except (gym.error.Error, ImportError, ValueError) as error:
         raise ValueError(
             f"env must be an id that Gymnasium knows, or module:function; got {env!r} ({error})"
         ) from error
