@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cagepool import load, runs
 from cagepool.bench import machine
+from cagepool.bench.train import PLAIN
 from cagepool.evaluate.play import Trial, score_table
 from cagepool.evaluate.policy import PolicyDefender
 from cagepool.train import session
@@ -29,14 +30,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "82 possible actions": {"actions": "possible"},
     "all 145 actions": {"actions": "all"},
     "46 core actions": {"actions": "core"},
-    "none: 52 values, 145 actions": {
-        "scan_memory": False,
-        "decoys_placed": False,
-        "last_action": False,
-        "time_left": False,
-        "action_masking": False,
-        "actions": "all",
-    },
+    "none: 52 values, 145 actions": PLAIN,
 }
 
 
