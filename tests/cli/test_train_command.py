@@ -1,0 +1,189 @@
+"""`cagepool train`, as a person runs it."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cagepool import runs
+from cagepool.cli.main import run
+from cagepool.evaluate.policy import load
+from tests.cli.command import PLAIN
+from tests.cli.training import SMALL, Screen
+from tests.train.kept import outcome
+
+LONG = ("--total-episodes", "1000000", "--checkpoint-seconds", "1000000")
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+from cagepool.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PLAIN.items():
+        monkeypatch.setenv(name, value)
+
+
+def started(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def test_a_run_prints_plain_lines_and_what_to_do_next(tmp_path: Path, capsys: Screen) -> None:
+    path = tmp_path / "run"
+
+    assert run(["train", *SMALL, "--total-episodes", "30", "--out", str(path)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"run folder: {path}"
+    shown = r"30/30 episodes  [\d,]+ steps/s  return -?\d+\.\d\d ± \d+\.\d\d  entropy .* left"
+    assert any(re.fullmatch(shown, line) for line in lines)
+    assert any(line.startswith("check after 30 episodes: ") for line in lines)
+    assert lines[-2:] == [
+        f"score it with: cagepool evaluate {path}",
+        f"look at it with: cagepool report {path}",
+    ]
+    assert "\x1b" not in "".join(lines)
+    metrics = runs.open_run(path).metrics()
+    assert (metrics["episodes"][-1], metrics["steps"][-1]) == (30, 270)
+    assert load(path).settings["n_envs"] == 7
+
+
+def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    ours, theirs = pty.openpty()
+    command = ["train", *SMALL, *LONG, "--async", "--order", "reverse", "--out", str(path)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cagepool", *command],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+        | {"TERM": "xterm"},
+    ) as process:
+        os.close(theirs)
+        shown = read(ours, until="losses")
+        process.send_signal(signal.SIGINT)
+        shown += read(ours)
+        _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors) == (130, b"")
+    for words in ("of 1,000,000", "steps/s", "return", "compliance", "check on other seeds"):
+        assert words in shown
+    assert "\x1b[" in shown
+    assert f"stopped; go on with: cagepool train --resume {path}" in shown
+    last = runs.open_run(path).checkpoint("last")
+    assert last.state["update"] == runs.open_run(path).metrics()["update"][-1]
+    assert not last.state["finished"]
+
+
+def read(terminal: int, until: str | None = None) -> str:
+    """What is written to a terminal until some words come, or nobody can write any more."""
+    text = ""
+    while until is None or until not in text:
+        try:
+            text += os.read(terminal, 4096).decode(errors="replace")
+        except OSError:  # how Linux says that the other end is closed
+            os.close(terminal)
+            break
+    return text
+
+
+def test_a_disk_that_becomes_full_is_told_and_leaves_a_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    settings = ("train", *SMALL, "--total-episodes", "1000000", "--checkpoint-seconds", "0.2")
+    with started("-c", LIMITED, *settings, "--out", str(path)) as process:
+        _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    (sentence,) = errors.splitlines()
+    assert sentence.startswith("cagepool: the run had to stop: [Errno 27]")
+    assert sentence.endswith(f"cagepool train --resume {path}")
+    checkpoint = runs.open_run(path).checkpoint("last")
+    assert checkpoint.state["update"] > 1
+    load(path, "last")
+
+
+def test_a_stopped_run_goes_on_to_the_numbers_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Screen
+) -> None:
+    settings = [*SMALL, "--total-episodes", "60", "--seed", "4"]
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    assert run(["train", *settings, "--out", str(whole)]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("cagepool.cli.live.Display.updated", interrupt_at(3))
+        assert run(["train", *settings, "--out", str(stopped)]) == 130
+    assert f"stopped; go on with: cagepool train --resume {stopped}" in capsys.readouterr().out
+
+    assert run(["train", "--resume", str(stopped), "--seed", "4"]) == 0
+
+    assert outcome(stopped) == outcome(whole)
+
+
+def interrupt_at(update: int) -> Callable[[Any, Any], None]:
+    def updated(_display: Any, row: Any) -> None:
+        if row["update"] == update:
+            signal.raise_signal(signal.SIGINT)
+
+    return updated
+
+
+def test_settings_come_from_a_preset_then_a_file_then_flags(tmp_path: Path) -> None:
+    config = {"total_episodes": 12, "n_envs": 3, "max_steps": 5, "update_steps": 5, "checks": 0}
+    (tmp_path / "mine.json").write_text(json.dumps({**config, "check_episodes": 2}))
+    flags = ["--config", str(tmp_path / "mine.json"), "--n-envs", "4"]
+
+    assert run(["train", "--preset", "best", *flags, "--out", str(tmp_path / "a")]) == 0
+    again = ["--config", str(tmp_path / "a" / "config.json"), "--out", str(tmp_path / "b")]
+    assert run(["train", *again]) == 0
+
+    settings = runs.open_run(tmp_path / "a").settings
+    assert (settings["n_envs"], settings["total_episodes"]) == (4, 12)
+    assert settings["minibatches"] != 4  # of the preset
+    assert runs.open_run(tmp_path / "b").settings == settings
+    assert outcome(tmp_path / "b") == outcome(tmp_path / "a")
+
+
+def test_help_explains_every_setting(capsys: Screen) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["train", "--help"])
+
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    for flag in (
+        "--n-envs", "--total-episodes", "--red-agent", "--update-steps", "--max-steps", "--seed",
+        "--edition", "--backend", "--env", "--out", "--resume", "--async", "--config", "--preset",
+        "--learning-rate", "--gamma", "--clip", "--entropy", "--hidden", "--order", "--actions",
+    ):  # fmt: skip
+        assert re.search(rf"{flag}\b", out), flag
+    assert "Episodes played in all, exactly" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("env", "backend"),
+    [("CartPole-v1", "sync"), ("tests.train.scripted:Recall", "workers")],
+)
+def test_other_environments_are_trained_too(tmp_path: Path, env: str, backend: str) -> None:
+    path = tmp_path / "run"
+    flags = ("--env", env, "--backend", backend, "--total-episodes", "25", "--out", str(path))
+
+    assert run(["train", *SMALL, *flags]) == 0
+
+    metrics = runs.open_run(path).metrics()
+    assert metrics["episodes"][-1] == 25
+    assert len(runs.open_run(path).checks()["score"]) >= 1
+    assert load(path).act([[0.0, 0.0, 0.0, 0.0]]).shape == (1,)
