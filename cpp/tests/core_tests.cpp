@@ -1,40 +1,15 @@
-// Core tests that run without Python, under the sanitizers. A plain main: no test library comes
-// with a compiler alone.
+// Tests of the game that run without Python, under the sanitizers.
 
-#include <cstdio>
-#include <exception>
 #include <memory>
-#include <source_location>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "batch.hpp"
+#include "checks.hpp"
 
 namespace cagepool {
 namespace {
-
-int failures = 0;
-
-void check(bool holds, const std::source_location where = std::source_location::current()) {
-  if (holds) return;
-  ++failures;
-  std::fprintf(stderr, "%s:%u: a check in %s failed\n", where.file_name(), where.line(),
-               where.function_name());
-}
-
-template <class Error, class Call>
-void check_throws(Call call, const std::string& words,
-                  const std::source_location where = std::source_location::current()) {
-  try {
-    call();
-  } catch (const Error& error) {
-    check(std::string(error.what()).find(words) != std::string::npos, where);
-    return;
-  }
-  check(false, where);
-}
 
 struct Options {
   std::size_t games = 8;
@@ -320,17 +295,5 @@ int main() {
       test_threads_change_nothing,           test_an_error_in_a_thread_reaches_the_caller,
       test_a_second_caller_is_refused,       test_a_restored_game_goes_on_as_the_saved_one,
       test_damaged_snapshots_are_refused,    test_wrong_calls_are_refused_and_change_nothing};
-  int failed = 0;
-  for (void (*test)() : tests) {
-    const int before = failures;
-    try {
-      test();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "unexpected: %s\n", error.what());
-      ++failures;
-    }
-    failed += failures != before;
-  }
-  std::printf("%zu passed, %d failed\n", tests.size() - static_cast<std::size_t>(failed), failed);
-  return failed == 0 ? 0 : 1;
+  return run_tests(tests);
 }

@@ -1,0 +1,149 @@
+// Tests of what a learner needs that run without Python, under the sanitizers. All memory is
+// exactly as large as it must be, so that reading or writing beyond it is noticed.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "checks.hpp"
+#include "choose.hpp"
+#include "memory.hpp"
+#include "random.hpp"
+
+namespace cagepool {
+namespace {
+
+constexpr std::size_t kRows = 7;
+
+/// A number in [0, 1) that depends on its place alone.
+float number(std::uint64_t stream, std::size_t place) {
+  const auto bits =
+      static_cast<std::uint32_t>(random_word(stream, static_cast<std::uint32_t>(place), 1));
+  return static_cast<float>(bits >> 8) * 0x1p-24F;
+}
+
+std::vector<float> numbers(std::uint64_t stream, std::size_t count, float low, float high) {
+  std::vector<float> all(count);
+  for (std::size_t i = 0; i < count; ++i) all[i] = low + (high - low) * number(stream, i);
+  return all;
+}
+
+/// Rows of choices, of which about half are allowed, and at least the first.
+struct Table {
+  std::size_t count;
+  std::vector<float> logits;
+  std::vector<std::uint8_t> masks;
+
+  explicit Table(std::size_t choices)
+      : count(choices), logits(numbers(choices, kRows * choices, -4, 4)), masks(logits.size()) {
+    for (std::size_t i = 0; i < masks.size(); ++i)
+      masks[i] = i % count == 0 || number(99, i) < 0.5F ? 1 : 0;
+  }
+  Choices choices() const { return {logits, masks, count}; }
+};
+
+void test_only_what_is_allowed_is_drawn() {
+  for (std::size_t count = 1; count < 20; ++count) {
+    const Table table(count);
+    std::vector<float> uniforms = numbers(5, kRows, 0, 1);
+    uniforms[0] = 0;
+    uniforms[1] = 1 - 0x1p-24F;
+    std::vector<std::int64_t> chosen(kRows, -1);
+    std::vector<float> log_probabilities(kRows, 1);
+    draw(table.choices(), uniforms, chosen, log_probabilities);
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const auto choice = static_cast<std::size_t>(chosen[row]);
+      check(choice < count && table.masks[row * count + choice] == 1);
+      check(log_probabilities[row] <= 0 && std::isfinite(log_probabilities[row]));
+    }
+  }
+}
+
+struct Batched {
+  std::vector<std::int64_t> chosen = std::vector<std::int64_t>(kRows, 0);
+  std::vector<float> log_probabilities = numbers(11, kRows, -3, -0.5F);
+  std::vector<float> advantages = numbers(12, kRows, -1, 1);
+  std::vector<float> old_values = numbers(13, kRows, -1, 1);
+  std::vector<float> returns = numbers(14, kRows, -1, 1);
+  std::vector<float> values = numbers(15, kRows, -1, 1);
+
+  Collected collected() const {
+    return {chosen, log_probabilities, advantages, old_values, returns};
+  }
+};
+
+constexpr LossRule kRule{.clip = 0.2F, .value_clip = 0.3F, .entropy = 0.1F};
+
+double total_loss(const Table& table, const Batched& rows) {
+  std::vector<float> logits(table.logits.size());
+  std::vector<float> values(kRows);
+  const LossParts parts =
+      loss_gradient(table.choices(), rows.values, rows.collected(), kRule, logits, values);
+  return parts.policy - static_cast<double>(kRule.entropy) * parts.entropy + parts.value;
+}
+
+void test_the_gradient_is_the_slope_of_the_loss() {
+  for (const std::size_t count : {1U, 2U, 8U, 13U}) {
+    Table table(count);
+    Batched rows;
+    std::vector<float> logits(table.logits.size(), 9);
+    std::vector<float> values(kRows, 9);
+    loss_gradient(table.choices(), rows.values, rows.collected(), kRule, logits, values);
+    const auto slope = [&](float& place) {
+      const float before = place;
+      constexpr float kMove = 1e-2F;
+      place = before + kMove;
+      const double above = total_loss(table, rows);
+      place = before - kMove;
+      const double below = total_loss(table, rows);
+      place = before;
+      return (above - below) / (2 * static_cast<double>(kMove));
+    };
+    // Single precision, a step that is not small, and corners where a clip begins.
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      check(std::abs(slope(table.logits[i]) - static_cast<double>(logits[i])) < 2e-3);
+    for (std::size_t i = 0; i < kRows; ++i)
+      check(std::abs(slope(rows.values[i]) - static_cast<double>(values[i])) < 2e-3);
+  }
+}
+
+void test_inputs_and_masks_fill_their_rows() {
+  std::vector<int> choices(kActions);
+  std::iota(choices.begin(), choices.end(), 0);
+  const Inputs inputs(choices, {true, true, true, true, true}, 10);
+  std::vector<Memory> memories(kRows);
+  std::vector<float> observations(kRows * kObservationSize);
+  std::vector<float> rows(kRows * inputs.size(), -1);
+  std::vector<std::uint8_t> masks(kRows * inputs.choices(), 9);
+  for (std::size_t step = 0; step < 40; ++step) {
+    std::vector<std::int64_t> actions(kRows);
+    for (std::size_t game = 0; game < kRows; ++game)
+      actions[game] = static_cast<std::int64_t>(number(game, step) * kActions);
+    for (std::size_t i = 0; i < observations.size(); ++i)
+      observations[i] = number(7 + step, i) < 0.2F ? 1.0F : 0.0F;
+    inputs.advance(actions, observations, memories);
+    inputs.write(observations, memories, rows, masks);
+    check(std::all_of(rows.begin(), rows.end(), [](float x) { return x >= 0 && x <= 1; }));
+    check(std::all_of(masks.begin(), masks.end(), [](std::uint8_t x) { return x <= 1; }));
+  }
+}
+
+void test_wrong_choices_are_refused() {
+  const auto make = [](int choice, int horizon) {
+    return [=] { const Inputs inputs({0, choice}, {}, horizon); };
+  };
+  check_throws<std::out_of_range>(make(kActions, 1), "below 145, got 145");
+  check_throws<std::out_of_range>(make(-1, 1), "got -1");
+  check_throws<std::invalid_argument>(make(1, 0), "horizon must be at least 1");
+  check_throws<std::invalid_argument>([] { const Inputs inputs({}, {}, 1); }, "at least one");
+}
+
+}  // namespace
+}  // namespace cagepool
+
+int main() {
+  using namespace cagepool;
+  return run_tests({test_only_what_is_allowed_is_drawn, test_the_gradient_is_the_slope_of_the_loss,
+                    test_inputs_and_masks_fill_their_rows, test_wrong_choices_are_refused});
+}
