@@ -1,6 +1,6 @@
 """Kills `cagepool train --resume RUN` again and again, in the midst of its work.
 
-Run as a process of its own: it loads PyTorch once, and forks before PyTorch has made threads.
+Run as a process of its own: it loads everything once, and forks before there are threads.
 """
 
 import os
@@ -9,13 +9,17 @@ import signal
 import sys
 import time
 
+import torch
+
+from cagepool.cli import commands  # noqa: F401 - loaded before the forks
 from cagepool.cli.live import Display
 from cagepool.cli.main import run
-from cagepool.train.record import Row  # loads PyTorch before the forks
+from cagepool.train.record import Row
 
 
 def main(kills: int, *paths: str) -> None:
     """Kill each run so many times; prints how often it was still at work."""
+    torch.optim.Adam([torch.zeros(1)])  # loads as much as PyTorch itself
     killed = sum(is_killed(path) for path in paths for _ in range(kills))
     sys.stdout.write(str(killed))
 
@@ -27,9 +31,9 @@ def is_killed(path: str) -> bool:
         os.close(ours)
         go_on(path, theirs)
     os.close(theirs)
-    for _ in range(random.randrange(1, 12)):
+    for _ in range(random.randrange(1, 6)):
         os.read(ours, 1)  # an update is done, or it has ended
-    time.sleep(random.uniform(0, 0.05))
+    time.sleep(random.uniform(0, 0.02))
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     os.close(ours)

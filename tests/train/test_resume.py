@@ -80,7 +80,8 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_over(tmp_path:
 
 
 def test_runs_that_are_killed_at_random_moments_end_with_the_same_numbers(tmp_path: Path) -> None:
-    configs = {"in turn": SMALL, "async": replace(SMALL, overlap=True)}
+    long = replace(SMALL, total_episodes=400)
+    configs = {"in turn": long, "async": replace(long, overlap=True)}
     killed = {
         name: runs.create(tmp_path / f"killed {name}", config.as_dict(), "0.1.0").path
         for name, config in configs.items()
