@@ -53,10 +53,10 @@ def test_cage_is_played_far_better_after_a_few_thousand_episodes() -> None:
         red_agent="B_lineAgent", n_envs=50, total_episodes=2000, max_steps=50, check_episodes=100
     )
     with Trainer(config) as trainer:
-        before = check(config, trainer.learner.networks.arrays())
+        before = check(config, trainer.learner.networks)
         for _ in trainer.updates():
             pass
-        after = check(config, trainer.learner.networks.arrays())
+        after = check(config, trainer.learner.networks)
 
     assert before.score < -40
     assert after.score > before.score / 2

@@ -111,11 +111,11 @@ class Policy:
     def logits(self, observations: Floats) -> Floats:
         """Logits of the choices, -1e30 where one is masked out; takes note of the observations."""
         if not self._is_cage:
-            return self._forward(observations)
+            return self.forward(observations)
         if len(observations) != len(self._rows):
             self.begin(len(observations))
         self._advance(np.ascontiguousarray(observations))
-        logits = self._forward(self._rows)
+        logits = self.forward(self._rows)
         return logits if self._masks is None else np.where(self._masks, logits, NEVER)
 
     def _advance(self, observations: Floats) -> None:
@@ -135,7 +135,8 @@ class Policy:
         if not fits:
             raise ValueError(f"a policy does not fit its settings: its layers are {sizes}")
 
-    def _forward(self, rows: Floats) -> Floats:
+    def forward(self, rows: Floats) -> Floats:
+        """What the actor makes of rows of inputs."""
         *hidden, (weights, biases) = self.layers
         for layer_weights, layer_biases in hidden:
             rows = self._activation(rows @ layer_weights + layer_biases)

@@ -3,12 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from cagepool.evaluate.play import Trial, episode_totals
 from cagepool.evaluate.policy import Policy, PolicyDefender
-from cagepool.runs import Arrays
 from cagepool.sim import reds
+from cagepool.sim.inputs import Floats
 from cagepool.train.config import TrainConfig
+from cagepool.train.networks import Networks
 
 CHECK_SEED = 0xC4EC  # of the games of all checks: apart from training, and from evaluation
 
@@ -20,7 +22,22 @@ class Check(NamedTuple):
     standard_error: float
 
 
-def check(config: TrainConfig, arrays: Arrays) -> Check:
+class _Actor(Policy):
+    """The policy that is being trained, computed by PyTorch with the threads that it may use.
+
+    NumPy would take all cores, and wait for them by spinning.
+    """
+
+    def __init__(self, networks: Networks, config: TrainConfig) -> None:
+        super().__init__(networks.arrays(), config.as_dict())
+        self._networks = networks
+
+    def forward(self, rows: Floats) -> Floats:
+        with torch.inference_mode():
+            return self._networks.logits(torch.from_numpy(rows)).numpy()
+
+
+def check(config: TrainConfig, networks: Networks) -> Check:
     """Mean total reward of greedy games, averaged over the reds and the official lengths."""
     trial = Trial(
         episodes=max(2, config.check_episodes),
@@ -29,7 +46,7 @@ def check(config: TrainConfig, arrays: Arrays) -> Check:
         green=config.green,
         seed=CHECK_SEED,
     )
-    defender = PolicyDefender(Policy(arrays, config.as_dict()))
+    defender = PolicyDefender(_Actor(networks, config))
     totals = [
         episode_totals(defender, trial, red).mean(1) for red in reds.members(config.red_agent)
     ]

@@ -52,7 +52,8 @@ class RunConfig:
     threads: int = 1
     """Threads of the update; more than one pays for large networks on an idle machine only."""
     checks: int = 20
-    """How often, spread over the run, the greedy policy is scored on other seeds."""
+    """How often, spread over the run, the greedy policy is scored on other seeds; less often in
+    short runs, where it would take longer than the training."""
     check_episodes: int = 500
     """Games of a check against each red."""
     checkpoint_seconds: float = 30.0
@@ -118,6 +119,13 @@ class TrainConfig(InputConfig, PpoConfig, RunConfig):
     def is_native(self) -> bool:
         """Whether the games can be saved, so that a resumed run goes on to the bit."""
         return self.env == ENVIRONMENT_ID and self.backend in ("auto", "native")
+
+    @property
+    def check_interval(self) -> int:
+        """Episodes between two checks."""
+        if not self.checks:
+            return self.total_episodes
+        return max(self.total_episodes // self.checks, 4 * self.check_episodes)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values."""

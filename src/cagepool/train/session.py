@@ -30,7 +30,7 @@ class Progress:
     """What a run must remember beside what the trainer does."""
 
     seconds: float = 0.0
-    checks: int = 0
+    checked: int = 0  # episodes played at the last check
     best: float | None = None
     returns: list[float] = field(default_factory=list)  # since the last check, if it needs them
 
@@ -117,22 +117,21 @@ class _Session:
         return True
 
     def _is_check_due(self, episodes: int) -> bool:
-        spread = self._config.total_episodes
-        return episodes * self._config.checks >= (self._progress.checks + 1) * spread
+        return episodes >= self._progress.checked + self._config.check_interval
 
     def _check(self, row: Row, listener: Listener) -> None:
         """Score the policy, and keep it if none was better."""
         progress, config = self._progress, self._config
-        weights = self._trainer.learner.networks.arrays()
-        made = check(config, weights) if config.is_cage else check_of_returns(progress.returns)
-        progress.checks = int(row["episodes"] * config.checks // config.total_episodes)
+        networks = self._trainer.learner.networks
+        made = check(config, networks) if config.is_cage else check_of_returns(progress.returns)
+        progress.checked = int(row["episodes"])
         progress.returns = []
         known = not math.isnan(made.score)
         is_best = known and (progress.best is None or made.score > progress.best)
         if is_best:
             progress.best = made.score
             state = {name: row[name] for name in ("update", "episodes", "steps")}
-            self._run.save_checkpoint("best", weights, {**state, "score": made.score})
+            self._run.save_checkpoint("best", networks.arrays(), {**state, "score": made.score})
         self._recorder.check(row, made, is_best=is_best)
         listener.checked(row, made, is_best=is_best)
 
