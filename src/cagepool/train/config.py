@@ -29,7 +29,7 @@ class RunConfig:
     update_steps: int = 100
     """Steps played in each environment between two updates."""
     max_steps: int = 100
-    """Steps of an episode."""
+    """Steps of an episode of CAGE-2; other environments have limits of their own."""
     red_agent: str = "mix"
     """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), mix: one of the three
     drawn for each episode, or several of them joined by +."""
