@@ -14,6 +14,7 @@
 #include "int_row.hpp"
 #include "learn.hpp"
 #include "replay.hpp"
+#include "step_loop.hpp"
 
 using namespace nanobind::literals;
 
@@ -367,6 +368,7 @@ NB_MODULE(_core, m) {
            "Write the state of every game as a trace has it.");
 
   bind_learn(m);
+  bind_workers(m);
 }
 
 }  // namespace cagepool

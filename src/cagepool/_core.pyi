@@ -203,3 +203,28 @@ class Inputs:
         """
         Write a row of inputs, and one of masks unless there is none, for each game.
         """
+
+ALL_WORD: int = -1
+
+MESSAGE_WORD: int = -2
+
+class Waiter:
+    """Waits until a descriptor can be read."""
+
+    def __init__(self, descriptor: int, *, looks: bool) -> None: ...
+
+    def wait(self, limit_s: float) -> bool:
+        """Whether it can be read within the limit; a negative one is none."""
+
+class StepLoop:
+    """The loop of a worker process over its environments."""
+
+    def __init__(self, *, steps: list[object], take: object, put: object, finish: object, carried: object, no_numpy: object, observations: object | None, rewards: object, terminations: object, truncations: object, states: object, mark: object, first: int, plain: bool) -> None: ...
+
+    def serve(self, requests: int, answers: int, *, looks: bool) -> bytes:
+        """
+        Answer requests until one is a message; returns its bytes, none if there are no more.
+        """
+
+    def answer(self, answers: int, words: bytes) -> bool:
+        """Step these environments and answer; false: nobody hears it."""

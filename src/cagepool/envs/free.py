@@ -75,9 +75,8 @@ def check_none_is_out(out: Bools) -> None:
         raise ValueError("environments that were sent must be received before anything else")
 
 
-def check_min_ready(min_ready: int, out: Bools) -> None:
+def check_min_ready(min_ready: int, on_their_way: int) -> None:
     """Refuse to wait for what cannot come."""
-    on_their_way = np.count_nonzero(out)
     if not 1 <= min_ready <= on_their_way:
         raise ValueError(
             "min_ready must be from 1 to the number of environments that were sent and not yet "

@@ -146,7 +146,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         Args:
             min_ready: How many must have been sent.
         """
-        check_min_ready(min_ready, self._out)
+        check_min_ready(min_ready, int(np.count_nonzero(self._out)))
         batch = self._enter()
         try:
             ids = np.concatenate(self._sent)

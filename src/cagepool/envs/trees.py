@@ -1,6 +1,6 @@
 """Arrays of many environments, nested as their space is: one array, or a tuple or dict of trees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,14 +82,6 @@ def assign(tree: Tree, places: Any, values: Tree) -> None:
     else:
         count = len(tree) if isinstance(places, slice) else len(places)
         tree[places] = conformed("actions", values, (count, *tree.shape[1:]), tree.dtype)
-
-
-def bulk_reader(tree: Tree) -> Callable[[Sequence[int]], list[Any]]:
-    """A function that gives the values of some environments, as their own."""
-    if isinstance(tree, np.ndarray) and tree.ndim == 1:
-        return lambda places: list(tree.take(places))  # far faster than one at a time
-    read = reader(tree)
-    return lambda places: [read(place) for place in places]
 
 
 def reader(tree: Tree) -> Read:

@@ -1,8 +1,7 @@
 """Environments of any kind in worker processes, as one Gymnasium vector environment."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import finalize
@@ -14,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool.envs import seeding
+from cagepool.envs.alone import alone
 from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, read_only
 from cagepool.envs.free import Ready, check_min_ready, check_none_is_out, checked_ids
 from cagepool.envs.gathering import gathered
@@ -21,6 +21,7 @@ from cagepool.envs.makers import Maker
 from cagepool.envs.settings import Autoreset, mode_name, reset_mask
 from cagepool.envs.trees import Tree, assign, copied, rows
 from cagepool.envs.workers import faults
+from cagepool.envs.workers.awaiting import readable
 from cagepool.envs.workers.messages import Task
 from cagepool.envs.workers.pool import Pool
 from cagepool.envs.workers.settings import PoolConfig, WorkerSettings
@@ -50,6 +51,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         if not makers:
             raise ValueError("there must be at least 1 environment, got 0")
         config = PoolConfig(autoreset=mode_name(autoreset), **settings)
+        self.running = Lock()
         self._pool = Pool(makers, config)
         self.closed = False
         self._end = finalize(self, self._pool.close, at_once=True)
@@ -65,6 +67,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         self.observation_space = batch_space(form.observation_space, self.num_envs)
         self.action_space = batch_space(form.action_space, self.num_envs)
 
+    @alone
     def reset(
         self, *, seed: seeding.Seed = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Tree, Infos]:
@@ -92,6 +95,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         self._over[mask] = False
         return self._observations(pool), infos
 
+    @alone
     def step(self, actions: Any) -> tuple[Tree, Doubles, Bools, Bools, Infos]:
         """Step every environment, and wait for all.
 
@@ -112,6 +116,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         self._note_ends(_EVERYWHERE, results[1], results[2])
         return self._observations(pool), *results, infos
 
+    @alone
     def send(self, actions: Any, ids: ArrayLike | None = None) -> None:
         """Let environments be stepped, without waiting for them.
 
@@ -126,6 +131,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         with pool:
             pool.ask_for(checked)
 
+    @alone
     def recv(self, min_ready: int = 1) -> Ready:
         """Results of all environments that are ready, at least so many; theirs alone are given.
 
@@ -133,23 +139,18 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             EnvironmentFault: one has failed; all workers have been ended.
         """
         pool = self._open_pool()
-        check_min_ready(min_ready, pool.out)
+        check_min_ready(min_ready, pool.away)
         with pool:
-            pool.turn(0.0 if pool.ready >= min_ready else None)
+            pool.turn(0.0)
             while pool.ready < min_ready:
                 pool.turn()
             return self._ready(pool)
 
     async def arecv(self, min_ready: int = 1) -> Ready:
         """As `recv`, for use in asyncio: others run in the meantime."""
-        pool = self._open_pool()
-        check_min_ready(min_ready, pool.out)
-        while True:
-            with self._open_pool():
-                pool.turn(0.0)
-                if pool.ready >= min_ready:
-                    return self._ready(pool)
-            await _readable(pool)
+        while (ready := self._recv_now(min_ready)) is None:
+            await readable(self._pool)
+        return ready
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
         """What this method or attribute of each environment gives.
@@ -202,6 +203,10 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
 
     def close_extras(self, **kwargs: object) -> None:  # noqa: ARG002 - Gymnasium's signature
         """End the workers, after a moment for their environments to close."""
+        self._close()
+
+    @alone
+    def _close(self) -> None:
         self._pool.close()
         self._end.detach()
 
@@ -248,13 +253,24 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
 
     def _forget(self, pool: Pool) -> None:
         """Wait for what is on its way, and drop it."""
-        if pool.out.any():
-            self._wait_for(pool, int(np.count_nonzero(pool.out)))
+        if pool.away:
+            self._wait_for(pool, pool.away)
             pool.out[:] = False
+            pool.away = 0
+
+    @alone
+    def _recv_now(self, min_ready: int) -> Ready | None:
+        """Results if there are so many, without waiting."""
+        pool = self._open_pool()
+        check_min_ready(min_ready, pool.away)
+        with pool:
+            pool.turn(0.0)
+            return self._ready(pool) if pool.ready >= min_ready else None
 
     def _ready(self, pool: Pool) -> Ready:
         ids = pool.taken().astype(np.int64)
         pool.out[ids] = False
+        pool.away -= len(ids)
         block = pool.block
         rewards = block.rewards.take(ids)
         terminations, truncations = block.terminations.take(ids), block.truncations.take(ids)
@@ -266,6 +282,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         observations = rows(block.observations, ids)
         return Ready(ids, observations, rewards, terminations, truncations, infos)
 
+    @alone
     def _ask_each(
         self, request: str, arguments: Callable[[Task], tuple[Any, ...]]
     ) -> tuple[Any, ...]:
@@ -277,15 +294,3 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             while not all(line.is_idle for line in pool.lines):
                 pool.turn()
         return tuple(value for line in pool.lines for value in faults.values_of(line))
-
-
-async def _readable(pool: Pool) -> None:
-    """Wait until a worker says something, or it is time to look at them."""
-    loop, said = asyncio.get_running_loop(), asyncio.Event()
-    descriptor = pool.fileno()
-    loop.add_reader(descriptor, said.set)
-    try:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(said.wait(), pool.config.tick_s)
-    finally:
-        loop.remove_reader(descriptor)

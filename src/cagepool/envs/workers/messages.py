@@ -20,6 +20,7 @@ class Task:
     makers: bytes  # pickled list of functions that make its environments
     autoreset: Autoreset
     true_state: TrueStateMode
+    looks: bool  # whether it may look for requests for a moment before it sleeps
     restart: bool  # whether an environment that raises is made anew
     lost: str = ""  # how its predecessor ended, if it had one
 

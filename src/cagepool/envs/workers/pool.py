@@ -14,6 +14,7 @@ from typing import Self
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
+from cagepool import _core
 from cagepool.envs.arrays import Bools, Infos, Ints
 from cagepool.envs.makers import Maker
 from cagepool.envs.trees import mapped
@@ -21,6 +22,7 @@ from cagepool.envs.workers import faults, wire
 from cagepool.envs.workers.block import Block, Form, Marks, mapped_block, mapped_marks, new_memory
 from cagepool.envs.workers.line import Line
 from cagepool.envs.workers.messages import Answer, Fault, Given, Made, Task
+from cagepool.envs.workers.routes import Routes
 from cagepool.envs.workers.settings import PoolConfig
 from cagepool.errors import EnvironmentFault
 
@@ -36,6 +38,7 @@ class Pool:
     lines: list[Line]  # the workers, in the order of their environments
     restarts: Ints  # how often each environment was replaced
     out: Bools  # environments that were asked for freely and whose answers were not yet taken
+    away: int  # how many these are
     ready: int  # environments that have answered
     infos: dict[int, Infos]  # of environments that have answered
     closed: bool
@@ -48,7 +51,7 @@ class Pool:
         """
         self.config = config
         self.num_envs = len(makers)
-        self.lines, self.infos, self.ready = [], {}, 0
+        self.lines, self.infos, self.ready, self.away = [], {}, 0, 0
         self.restarts = np.zeros(len(makers), np.int64)
         self.out = np.zeros(len(makers), np.bool_)
         self._arrived: list[wire.Words] = []
@@ -92,15 +95,11 @@ class Pool:
     def ask_for(self, ids: Ints) -> None:
         """Let these environments be stepped, with answers as they get ready."""
         self.out[ids] = True
-        words = ids.astype(np.int32)
-        owners = self._owners[words]
-        if not np.count_nonzero(owners != owners[0]):
-            self._ask_freely(self.lines[owners[0]], words)
-            return
-        order = np.argsort(owners, kind="stable")
-        cuts = np.flatnonzero(np.diff(owners[order])) + 1
-        for part in np.split(words[order], cuts):
-            self._ask_freely(self.lines[self._owners[part[0]]], part)
+        self.away += len(ids)
+        for worker, words, count in self._routes.parts(ids):
+            line = self.lines[worker]
+            line.doing = "stepped"
+            self._write(line, words, count)
 
     def turn(self, limit_s: float | None = None) -> None:
         """Take in what workers say; wait for it a moment, or as long as the limit.
@@ -108,7 +107,10 @@ class Pool:
         Raises:
             EnvironmentFault: an environment has failed for good; all processes have ended.
         """
-        events = self._epoll.poll(self.config.tick_s if limit_s is None else limit_s)
+        wait_s = self.config.tick_s if limit_s is None else limit_s
+        if self._looks and wait_s:
+            wait_s = 0.0 if self._waiter.wait(wait_s) else wait_s
+        events = self._epoll.poll(wait_s)
         for pipe, _ in events:
             self._hear(self._by_pipe[pipe])
         if not events or monotonic() >= self._watch_next_s:
@@ -149,7 +151,10 @@ class Pool:
     def _start(self, makers: Sequence[Maker]) -> None:
         workers = self.config.processes_for(self.num_envs)
         bounds = [self.num_envs * worker // workers for worker in range(workers + 1)]
-        self._owners = np.repeat(np.arange(workers), np.diff(bounds))
+        # Those that look while they wait must leave a core to each of those that work.
+        self._looks = workers <= len(os.sched_getaffinity(0))
+        self._waiter = _core.Waiter(self._epoll.fileno(), looks=self._looks)
+        self._routes = Routes(bounds)
         self._marks = mapped_marks(self._memory, workers).array
         self._marks[:] = Marks.NOWHERE
         for worker, (start, stop) in enumerate(pairwise(bounds)):
@@ -162,6 +167,7 @@ class Pool:
                 makers=cloudpickle.dumps(list(makers[start:stop])),
                 autoreset=self.config.autoreset,
                 true_state=self.config.true_state,
+                looks=self._looks,
                 restart=self.config.on_fault == "restart",
             )
             self.lines.append(self._connected(task))
@@ -177,10 +183,6 @@ class Pool:
         with suppress(wire.HungUp, TimeoutError):  # it will be found dead or hung
             line.write(wire.message(task), self.config.timeout)
         return line
-
-    def _ask_freely(self, line: Line, words: wire.Words) -> None:
-        line.doing = "stepped"
-        self._write(line, words.tobytes(), len(words))
 
     def _write(self, line: Line, content: bytes, answers: int) -> None:
         """Write what will get so many answers; a worker still in the making gets it later."""

@@ -2,12 +2,15 @@
 
 import pickle
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from cagepool import _core
 from cagepool.envs.arrays import Infos
 from cagepool.envs.makers import AnyEnv, Maker
-from cagepool.envs.trees import bulk_reader, part, reader, writer
+from cagepool.envs.trees import part, reader, writer
 from cagepool.envs.workers import wire
 from cagepool.envs.workers.block import Block, Marks
 from cagepool.envs.workers.messages import Given, Task
@@ -27,49 +30,39 @@ class Stepper:
         self._makers = makers
         self._envs = envs
         mine = slice(task.start, task.start + len(envs))
-        self._last_observation = reader(part(block.observations, mine))
-        self._write = writer("an observation", part(block.observations, mine))
-        self._taken = bulk_reader(part(block.actions, mine))
-        # Of all ways to write single numbers into an array, a memoryview is the fastest.
-        self._rewards: memoryview[Any] = block.rewards[mine].data
-        self._terminations = block.terminations[mine].data
-        self._truncations = block.truncations[mine].data
-        self._mark = block.marks.array[task.worker :].data
-        self._states = [_LOST if task.lost else _PLAYING] * len(envs)
-        self._ended = set(range(len(envs)))  # places whose flags may be up
+        seen, actions = part(block.observations, mine), part(block.actions, mine)
+        self._last_observation = reader(seen)
+        self._write = writer("an observation", seen)
+        self._rewards, self._terminations = block.rewards[mine], block.terminations[mine]
+        self._truncations = block.truncations[mine]
+        self._mark = block.marks.array[task.worker : task.worker + 1]
+        self._states = bytearray([_LOST if task.lost else _PLAYING] * len(envs))
+        self._steps: list[object] = []
         self._truth = None
         if len(block.ages):
             self._truth = Truth(task.true_state, block.true_state[mine], block.ages[mine])
         self._look_up()
+        self._takes = reader(actions)
+        self._seen = seen
 
-    def step(self, places: Sequence[int]) -> bytes:
-        """Step environments; returns their infos as they go through the pipe."""
-        steps, states, write = self._steps, self._states, self._write
-        rewards, mark, truth = self._rewards, self._mark, self._truth
-        first = self._task.start
-        given = []
-        if self._ended:
-            self._lower_flags(places)
-        for place, action in zip(places, self._taken(places), strict=True):
-            mark[0] = first + place
-            try:
-                if states[place]:
-                    info = self._renew(place)
-                else:
-                    seen, reward, terminated, truncated, info = steps[place](action)
-                    write(place, seen)
-                    rewards[place] = reward
-                    if truth is not None:
-                        truth.stepped(place, ended=terminated or truncated)
-                    if terminated or truncated:
-                        self._raise_flags(place, terminated=terminated, truncated=truncated)
-                        info = self._end(place, seen, info)
-                if info:
-                    given.append((first + place, pickle.dumps(info)))
-            except BaseException:  # noqa: BLE001 - an environment may raise anything
-                given.append((first + place, pickle.dumps(self._replace(place))))
-        mark[0] = Marks.NOWHERE
-        return _carried(given)
+    def loop(self) -> _core.StepLoop:
+        """The loop over the environments, for one owner: it holds on to this stepper."""
+        return _core.StepLoop(
+            steps=self._steps,
+            take=self._takes,
+            put=self._write,
+            finish=self._finish,
+            carried=_carried,
+            no_numpy=np.False_,
+            observations=self._seen if isinstance(self._seen, np.ndarray) else None,
+            rewards=self._rewards,
+            terminations=self._terminations,
+            truncations=self._truncations,
+            states=self._states,
+            mark=self._mark,
+            first=self._task.start,
+            plain=self._truth is None,
+        )
 
     def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> bytes:
         """Start episodes as the caller asks; returns infos as they go through the pipe."""
@@ -79,8 +72,8 @@ class Stepper:
             try:
                 info = self._start(place, seed, options)
                 pickled = pickle.dumps(info)
-            except BaseException:  # noqa: BLE001 - an environment may raise anything
-                lost = self._remake(place)
+            except BaseException as error:  # noqa: BLE001 - an environment may raise anything
+                lost = self._remake(place, error)
                 info = {**self._start(place, seed, options), **lost}
                 pickled = pickle.dumps(info)
             if info:
@@ -88,9 +81,38 @@ class Stepper:
         self._mark[0] = Marks.NOWHERE
         return _carried(given)
 
+    def _finish(self, place: int, outcome: Any) -> bytes | None:
+        """Deal with a step that is not as most are; returns its infos, pickled, if it has any.
+
+        Args:
+            place: Where it was.
+            outcome: What the environment gave or raised; nothing if it is to be renewed instead.
+        """
+        if not isinstance(outcome, BaseException):
+            try:
+                renewed = self._states[place] != _PLAYING
+                info = self._renew(place) if renewed else self._take_in(place, outcome)
+                return pickle.dumps(info) if info else None
+            except BaseException as error:  # noqa: BLE001 - an environment may raise anything
+                outcome = error
+        return pickle.dumps(self._replace(place, outcome))
+
+    def _take_in(self, place: int, outcome: Any) -> Infos:
+        """Put down what an environment gave; returns the infos of the step."""
+        seen, reward, terminated, truncated, info = outcome
+        self._write(place, seen)
+        self._rewards[place] = float(reward)
+        if self._truth is not None:
+            self._truth.stepped(place, ended=terminated or truncated)
+        if terminated or truncated:
+            self._terminations[place], self._truncations[place] = terminated, truncated
+            info = self._end(place, seen, info)
+        step_infos: Infos = info
+        return step_infos
+
     def _look_up(self) -> None:
         """Find once what is called in every step."""
-        self._steps = [env.step for env in self._envs]
+        self._steps[:] = [env.step for env in self._envs]
         if self._truth is not None:
             self._truth.follow(self._envs)
 
@@ -127,31 +149,20 @@ class Stepper:
         self._rewards[place] = 0.0
         if not lost:
             return self._start_next(place)
-        self._raise_flags(place, terminated=False, truncated=True)
+        self._terminations[place], self._truncations[place] = False, True
         if self._truth is not None:
             self._truth.lost(place)
         seen = self._last_observation(place)
         return {**self._end(place, seen, {}), **_restarted(self._task.lost)}
 
-    def _raise_flags(self, place: int, *, terminated: Any, truncated: Any) -> None:
-        """Tell of an end; most steps are none, and need not write that they are not."""
-        self._terminations[place] = terminated
-        self._truncations[place] = truncated
-        self._ended.add(place)
-
-    def _lower_flags(self, places: Sequence[int]) -> None:
-        for place in self._ended.intersection(places):
-            self._terminations[place] = self._truncations[place] = False
-            self._ended.remove(place)
-
-    def _replace(self, place: int) -> Infos:
+    def _replace(self, place: int, error: BaseException) -> Infos:
         """Make an environment anew that has just raised in a step; returns the infos of it."""
-        restarted = self._remake(place)
+        restarted = self._remake(place, error)
         self._states[place] = _LOST
         return {**self._renew(place), **restarted}
 
-    def _remake(self, place: int) -> Infos:
-        trace = traceback.format_exc()
+    def _remake(self, place: int, error: BaseException) -> Infos:
+        trace = "".join(traceback.format_exception(error))
         self.report(self._task.start + place, trace)
         self._envs[place] = self._makers[place]()
         self._look_up()

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cagepool import _core
+
 Words: TypeAlias = NDArray[np.int32]
 
-ALL_WORD = -1
-MESSAGE_WORD = -2
-ALL = np.int32(ALL_WORD).tobytes()
-_MESSAGE = np.int32(MESSAGE_WORD).tobytes()
+ALL = np.int32(_core.ALL_WORD).tobytes()
+_MESSAGE = np.int32(_core.MESSAGE_WORD).tobytes()
 _INT = Struct("=i")
 NONE: Words = np.empty(0, np.int32)
 _WORD = 4  # bytes
@@ -39,7 +39,7 @@ def message(content: object) -> bytes:
 
 def _framed(pickled: bytes) -> bytes:
     """The bytes that carry a pickled object."""
-    header = np.array([MESSAGE_WORD, len(pickled)], np.int32).tobytes()
+    header = np.array([_core.MESSAGE_WORD, len(pickled)], np.int32).tobytes()
     return header + pickled + bytes(-len(pickled) % _WORD)
 
 
@@ -63,13 +63,15 @@ def write_within(pipe: int, content: bytes, limit_s: float | None) -> None:
         TimeoutError: nobody has read it within the limit.
         HungUp: nobody is there to read it.
     """
-    deadline = None if limit_s is None else monotonic() + limit_s
+    deadline = None
     while content:
         try:
             content = content[os.write(pipe, content) :]
         except BlockingIOError:
             room = select.poll()
             room.register(pipe, select.POLLOUT)
+            if limit_s is not None and deadline is None:
+                deadline = monotonic() + limit_s
             left_ms = None if deadline is None else max(0.0, deadline - monotonic()) * 1000
             if not room.poll(left_ms):
                 raise TimeoutError from None
@@ -86,13 +88,29 @@ class Inbox:
         self._rest = bytearray()  # of a message that has not come as a whole
         self._wanted = 0  # bytes that make it whole
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether what has been read ends with the end of a message."""
+        return not self._rest
+
     def read(self) -> tuple[Words, list[Any]]:
         """Words and messages that have come; waits for the first bytes if the pipe blocks.
 
         Raises:
             HungUp: nobody is there to write any more.
         """
-        read = os.read(self.pipe, CHUNK)
+        return self.taken_in(self.more())
+
+    def more(self) -> bytes:
+        """The bytes that have come; none: nobody is there to write any more."""
+        return os.read(self.pipe, CHUNK)
+
+    def taken_in(self, read: bytes) -> tuple[Words, list[Any]]:
+        """Words and messages that are complete with these bytes.
+
+        Raises:
+            HungUp: there are none.
+        """
         if not read:
             raise HungUp
         if not self._rest and len(read) % _WORD == 0 and _MESSAGE not in read:
@@ -119,7 +137,7 @@ class Inbox:
         read, place = bytes(self._rest), 0
         while place + _HEADER <= len(read) or place + _WORD == len(read):
             (word,) = _INT.unpack_from(read, place)
-            if word != MESSAGE_WORD:
+            if word != _core.MESSAGE_WORD:
                 words.append(word)
                 place += _WORD
                 continue

@@ -6,12 +6,12 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cagepool._core import StepLoop
 from cagepool.envs.arrays import Infos
 from cagepool.envs.makers import AnyEnv, Maker
 from cagepool.envs.trees import check_supported
@@ -20,10 +20,6 @@ from cagepool.envs.workers.block import Form, Marks, mapped_block, mapped_marks
 from cagepool.envs.workers.messages import Answer, Fault, Made, Task
 from cagepool.envs.workers.stepper import Stepper
 from cagepool.envs.workers.truth import form_of
-
-# In free mode, results that are ready wait for others about this long at most, so that
-# environments that take microseconds do not cost a wake-up each.
-_SLICE_S = 200e-6
 
 
 class _Reported(BaseException):
@@ -66,7 +62,6 @@ class Worker:
         self._answers = answers
         self._memory = memory
         self._envs: list[AnyEnv] = []
-        self._at_once = 1  # environments that are stepped before an answer, in free mode
 
     def run(self) -> None:
         """Make environments, and do what is asked until nobody is there to ask."""
@@ -78,16 +73,13 @@ class Worker:
         block = mapped_block(self._memory, task.workers, task.num_envs, form)
         self._stepper = Stepper(task, makers, self._envs, block)
         self._stepper.report = self._report
-        everything = np.arange(task.start, task.stop, dtype=np.int32).tobytes()
-        places = range(len(self._envs))
+        loop = self._stepper.loop()  # not kept in this object, which it refers to
         while True:
-            words, messages = self._inbox.read()
+            words, messages = self._inbox.taken_in(self._asked(loop))
             for request, arguments in messages:
                 getattr(self, request)(*arguments)
-            if len(words) and words[0] == wire.ALL_WORD:
-                wire.write(self._answers, self._stepper.step(places) + everything)
-            elif len(words):
-                self._step_freely(words)
+            if len(words) and not loop.answer(self._answers, words.tobytes()):
+                raise wire.HungUp
 
     def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> None:
         """Start episodes."""
@@ -140,18 +132,11 @@ class Worker:
         self._mark[0] = Marks.NOWHERE
         return Form(*spaces, metadata, first.render_mode, truth)
 
-    def _step_freely(self, words: wire.Words) -> None:
-        """Step environments, and answer as often as is worth a wake-up."""
-        places = (words - self._task.start).tolist()
-        done = 0
-        while done < len(places):
-            stop = done + self._at_once
-            began_s = perf_counter()
-            infos = self._stepper.step(places[done:stop])
-            wire.write(self._answers, infos + words[done:stop].tobytes())
-            stepped = len(places[done:stop])
-            self._at_once = 1 + int(_SLICE_S * stepped / (perf_counter() - began_s))
-            done += stepped
+    def _asked(self, loop: StepLoop) -> bytes:
+        """What has been asked that is more than to step environments."""
+        if not self._inbox.is_whole:
+            return self._inbox.more()
+        return loop.serve(self._inbox.pipe, self._answers, looks=self._task.looks)
 
     def _report(self, index: int, trace: str) -> None:
         """Tell of an environment that has raised; only if it may be replaced, come back."""
