@@ -5,23 +5,24 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
+from importlib import metadata
 from importlib.util import find_spec
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-import numpy as np
 
 from cagepool.bench import machine
-from cagepool.bench.measure import Clock, Contender, Measurement, Pace, Settings, compare, timed
-from cagepool.envs import WorkerVectorEnv, make_vec
+from cagepool.bench.measure import Contender, Measurement, Pace, compare
+from cagepool.bench.vectors import Gymnasium, Ours, pufferlib, stable_baselines
+from cagepool.envs import WorkerVectorEnv
 from cagepool.envs.makers import Maker
-from cagepool.envs.probes import Probe, Waiting, Working, pipes_only
+from cagepool.envs.probes import Probe, Waiting, Working
 
 WAITING_S = 0.005  # mean, of environments that wait
 WORKING_S = 200e-6  # of environments that compute
 SLOWER = 5  # times, of one environment among many
+MOST_PROCESSES = 100  # of others that take one an environment, beside Gymnasium's usual ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,18 +77,8 @@ def measure_workers(
 
     `progress` is told the group under way, the turns done in it and the turns in it.
     """
-    before = machine.describe()
-    groups: dict[str, list[Measurement]] = {}
-    for name, contenders in _groups(config):
-        with ExitStack() as stack:
-            members = [make(stack) for make in contenders]
-            turns = config.pace.repetitions * len(members)
-            steps = iter(range(1, turns + 1))
-            groups[name] = compare(
-                members,
-                config.pace,
-                lambda name=name, steps=steps, turns=turns: progress(name, next(steps), turns),  # type: ignore[misc]
-            )
+    before = {**machine.describe(), **_peers()}
+    groups = compared(_groups(config), config.pace, progress)
     return WorkersResult(
         machine=before,
         load_after=machine.load(),
@@ -100,141 +91,101 @@ def measure_workers(
 Make = Callable[[ExitStack], Contender]
 
 
+def compared(
+    groups: Iterator[tuple[str, list[Make]]],
+    pace: Pace,
+    progress: Callable[[str, int, int], object],
+) -> dict[str, list[Measurement]]:
+    """Measure group after group, each contender being there only as long as its group."""
+    _preload()
+    results: dict[str, list[Measurement]] = {}
+    for name, contenders in groups:
+        with ExitStack() as stack:
+            members = [make(stack) for make in contenders]
+            turns = pace.repetitions * len(members)
+            steps = iter(range(1, turns + 1))
+            results[name] = compare(
+                members,
+                pace,
+                lambda name=name, steps=steps, turns=turns: progress(name, next(steps), turns),  # type: ignore[misc]
+            )
+    return results
+
+
+def _preload() -> None:
+    """Spare processes of other libraries the imports, which would take most of the time."""
+    wanted = ("cagepool.envs.probes", "stable_baselines3.common.vec_env")
+    there = [name for name in wanted if find_spec(name.partition(".")[0])]
+    get_context("forkserver").set_forkserver_preload(there)
+
+
+def _peers() -> dict[str, object]:
+    """Versions of other libraries that take part."""
+    there = [name for name in ("stable_baselines3", "pufferlib") if find_spec(name)]
+    return {name: metadata.version(name) for name in there}
+
+
 def _groups(config: WorkersConfig) -> Iterator[tuple[str, list[Make]]]:
     for size in config.sizes:
-        workers = min(config.workers, size)
-        makers: list[Maker] = [Probe] * size
-        yield (
-            f"overhead {size}",
-            [
-                partial(_barrier, "ours, barrier", makers, workers),
-                partial(_free, "ours, free", makers, workers, max(1, size // 2)),
-                *_others(makers),
-            ],
-        )
-    waiting: list[Maker] = [partial(Waiting, WAITING_S)] * config.waiting
+        ours = partial(Ours, makers=[Probe] * size, workers=min(config.workers, size))
+        free = ours(name="ours, free", min_ready=max(1, size // 2))
+        yield f"overhead {size}", [ours(name="ours, barrier"), free, *_others([Probe] * size)]
+    count = config.waiting
+    ours = partial(Ours, makers=[partial(Waiting, WAITING_S)] * count, workers=count)
+    few = min(10, count)
     yield (
         "waiting",
         [
-            partial(_free, "ours, free, min_ready 1", waiting, len(waiting), 1),
-            partial(
-                _free, "ours, free, min_ready 10", waiting, len(waiting), min(10, len(waiting))
-            ),
-            partial(_barrier, "ours, barrier", waiting, len(waiting)),
-            partial(_gymnasium, "pipes", waiting),
+            ours(name="ours, free, min_ready 1", min_ready=1),
+            ours(name=f"ours, free, min_ready {few}", min_ready=few),
+            ours(name="ours, barrier"),
+            Gymnasium(backend="pipes", makers=[partial(Waiting, WAITING_S)] * count),
         ],
     )
     alike: list[Maker] = [partial(Working, WORKING_S)] * 100
     one_slow: list[Maker] = [partial(Working, SLOWER * WORKING_S), *alike[1:]]
-    yield (
-        "one slow",
-        [
-            partial(_free, "alike", alike, config.workers, 1),
-            partial(_free, "one slow", one_slow, config.workers, 1),
-        ],
-    )
+    ours = partial(Ours, workers=config.workers, min_ready=1)
+    yield "one slow", [ours(name="alike", makers=alike), ours(name="one slow", makers=one_slow)]
 
 
 def _others(makers: list[Maker]) -> list[Make]:
-    others: list[Make] = [partial(_gymnasium, "sync", makers), partial(_gymnasium, "pipes", makers)]
-    if len(makers) <= 100:
-        others.append(partial(_pipes_only, makers))
+    others: list[Make] = [
+        Gymnasium(backend="sync", makers=makers),
+        Gymnasium(backend="pipes", makers=makers),
+    ]
+    if len(makers) > MOST_PROCESSES:
+        return others
+    others.append(Gymnasium(backend="pipes only", makers=makers))
     if find_spec("stable_baselines3"):
-        others.append(partial(_stable_baselines, makers))
+        others.append(partial(stable_baselines, makers))
     if find_spec("pufferlib"):
-        others.append(partial(_pufferlib, makers))
+        others.append(partial(pufferlib, makers))
     return others
-
-
-def _contender(name: str, makers: list[Maker], clock: Clock, **settings: Any) -> Contender:
-    shown: Settings = {"environments": len(makers), **settings}
-    return Contender(name=name, settings=shown, steps=len(makers), clock=clock)
-
-
-def _stepped(name: str, envs: Any, makers: list[Maker], stack: ExitStack) -> Contender:
-    stack.callback(envs.close)
-    envs.reset(seed=0)
-    actions = np.zeros(len(makers), np.int64)
-    return _contender(name, makers, timed(lambda: envs.step(actions)))
-
-
-def _barrier(name: str, makers: list[Maker], workers: int, stack: ExitStack) -> Contender:
-    return _stepped(name, WorkerVectorEnv(makers, workers=workers, timeout=None), makers, stack)
-
-
-def _free(
-    name: str, makers: list[Maker], workers: int, min_ready: int, stack: ExitStack
-) -> Contender:
-    envs = stack.enter_context(WorkerVectorEnv(makers, workers=workers, timeout=None))
-    envs.reset(seed=0)
-    actions = np.zeros(len(makers), np.int64)
-
-    def clock(calls: int, /) -> float:
-        """Seconds for so many steps of each environment on average."""
-        wanted = calls * len(makers)
-        envs.send(actions)
-        began_s = time.perf_counter()
-        while wanted > 0:
-            ready = envs.recv(min_ready)
-            wanted -= len(ready.ids)
-            envs.send(actions[: len(ready.ids)], ready.ids)
-        elapsed_s = time.perf_counter() - began_s
-        envs.reset()
-        return elapsed_s
-
-    return _contender(name, makers, clock, min_ready=min_ready)
-
-
-def _gymnasium(backend: Any, makers: list[Maker], stack: ExitStack) -> Contender:
-    envs = make_vec(len(makers), env=makers, backend=backend)
-    return _stepped(f"Gymnasium, {backend}", envs, makers, stack)
-
-
-def _pipes_only(makers: list[Maker], stack: ExitStack) -> Contender:
-    return _stepped("Gymnasium, pipes only", pipes_only(makers), makers, stack)
-
-
-def _stable_baselines(makers: list[Maker], stack: ExitStack) -> Contender:
-    library = import_module("stable_baselines3.common.vec_env")
-    envs = library.SubprocVecEnv(makers, start_method="forkserver")
-    stack.callback(envs.close)
-    envs.reset()
-    actions = np.zeros(len(makers), np.int64)
-    return _contender("SB3, SubprocVecEnv", makers, timed(lambda: envs.step(actions)))
-
-
-def _pufferlib(makers: list[Maker], stack: ExitStack) -> Contender:
-    vector = import_module("pufferlib.vector")
-    made = partial(import_module("pufferlib.emulation").GymnasiumPufferEnv, env_creator=Probe)
-    workers = min(2, len(makers))
-    envs = vector.make(
-        made, backend=vector.Multiprocessing, num_envs=len(makers), num_workers=workers
-    )
-    stack.callback(envs.close)
-    envs.async_reset(0)
-    actions = np.zeros(len(makers), np.int64)
-
-    def step() -> None:
-        envs.recv()
-        envs.send(actions)
-
-    return _contender("PufferLib, Multiprocessing", makers, timed(step))
 
 
 def _start(size: int, workers: int) -> dict[str, float]:
     """What it takes to have so many small environments."""
+    before = _children()
     began_s = time.perf_counter()
     with WorkerVectorEnv([Probe] * size, workers=workers) as envs:
         envs.reset(seed=0)
         elapsed_s = time.perf_counter() - began_s
+        processes = len(_children() - before)
         held = [_memory_mb(pid) for pid in envs.worker_pids]
     return {
         "environments": size,
         "workers": len(held),
+        "processes": processes,
         "seconds": round(elapsed_s, 3),
         "megabytes_per_worker": round(sum(held) / len(held), 1),
         "megabytes_per_environment": round(sum(held) / size, 3),
     }
+
+
+def _children() -> set[str]:
+    """Processes that this one has started."""
+    threads = Path("/proc/self/task").iterdir()
+    return {pid for thread in threads for pid in (thread / "children").read_text().split()}
 
 
 def _memory_mb(pid: int) -> float:
@@ -248,11 +199,10 @@ def _ratios(result: WorkersResult) -> Iterator[tuple[str, float]]:
     for group in result.groups:
         if not group.startswith("overhead"):
             continue
-        for mode in ("barrier", "free"):
+        others = [one.name for one in result.groups[group] if not one.name.startswith("ours")]
+        for mode, other in product(("barrier", "free"), others):
             ours = result.rate(group, f"ours, {mode}")
-            for peer in ("pipes", "sync"):
-                theirs = result.rate(group, f"Gymnasium, {peer}")
-                yield f"{group} environments: {mode} / Gymnasium {peer}", ours / theirs
+            yield f"{group}: {mode} / {other}", ours / result.rate(group, other)
     ideal = result.waiting / WAITING_S
     for one in result.groups["waiting"]:
         yield f"waiting: {one.name}, of the ideal rate", result.rate("waiting", one.name) / ideal

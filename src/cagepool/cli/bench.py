@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
+from cagepool.bench.cyborg import CyborgConfig, CyborgResult, measure_cyborg
 from cagepool.bench.engine import EngineConfig, EngineResult, measure_engine
 from cagepool.bench.measure import Measurement, Pace
 from cagepool.bench.workers import WorkersConfig, WorkersResult, measure_workers
@@ -22,8 +23,8 @@ QUICK = Pace(repetitions=3, seconds=0.02)
 class Bench:
     """Measure speed: contenders take turns in one run; median and quartiles are shown."""
 
-    what: Positional[Literal["engine", "workers"]] = "engine"
-    """What to measure."""
+    what: Positional[Literal["engine", "workers", "cyborg"]] = "engine"
+    """What to measure: the native games, worker processes, or CybORG in worker processes."""
     quick: bool = False
     """Under a minute, and rough."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
@@ -44,7 +45,7 @@ def bench(command: Bench) -> None:
     _print(Console(highlight=False), result)
 
 
-def _measured(command: Bench) -> EngineResult | WorkersResult:
+def _measured(command: Bench) -> EngineResult | WorkersResult | CyborgResult:
     with progress_bars() as progress:
         bar = progress.add_task("measuring", total=None)
 
@@ -54,6 +55,9 @@ def _measured(command: Bench) -> EngineResult | WorkersResult:
         if command.what == "workers":
             few = WorkersConfig(pace=QUICK, sizes=(1, 20), waiting=10)
             return measure_workers(few if command.quick else WorkersConfig(), show)
+        if command.what == "cyborg":
+            small = CyborgConfig(pace=QUICK, sizes=(4,))
+            return measure_cyborg(small if command.quick else CyborgConfig(), show)
         config = EngineConfig(
             pace=QUICK if command.quick else Pace(),
             other_build=command.other_build,
@@ -62,7 +66,7 @@ def _measured(command: Bench) -> EngineResult | WorkersResult:
         return measure_engine(config, show)
 
 
-def _print(console: Console, result: EngineResult | WorkersResult) -> None:
+def _print(console: Console, result: EngineResult | WorkersResult | CyborgResult) -> None:
     where = result.machine
     load = f"load {where['load']} before and {result.load_after} after"
     console.print(f"{where['processor']}, {where['cores']} cores, {load}\n")

@@ -1,0 +1,145 @@
+"""Vector environments of ours and of others as contenders; each is closed with its stack."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cagepool.bench.measure import Clock, Contender, Settings, timed
+from cagepool.envs import WorkerVectorEnv, make_vec
+from cagepool.envs.makers import Maker
+from cagepool.envs.probes import Probe, pipes_only
+from cagepool.envs.workers.truth import TrueStateMode
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ours:
+    """Worker processes of ours."""
+
+    name: str
+    makers: list[Maker]
+    workers: int
+    min_ready: int = 0
+    """How many results are waited for in free mode; 0: barrier mode."""
+    true_state: TrueStateMode = "never"
+    actions: int = 1
+    """Actions are drawn from so many."""
+
+    def __call__(self, stack: ExitStack) -> Contender:
+        """Start them."""
+        envs = stack.enter_context(
+            WorkerVectorEnv(
+                self.makers, workers=self.workers, timeout=None, true_state=self.true_state
+            )
+        )
+        envs.reset(seed=0)
+        settings: Settings = {"workers": self.workers}
+        if self.min_ready:
+            settings["min_ready"] = self.min_ready
+            clock = _free_clock(envs, self.min_ready, _actions(len(self.makers), self.actions))
+        else:
+            clock = _step_clock(envs, len(self.makers), self.actions)
+        return _contender(self.name, self.makers, clock, settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gymnasium:
+    """Gymnasium's own: `sync`, `pipes`, or pipes without shared memory."""
+
+    backend: str
+    makers: list[Maker]
+    actions: int = 1
+    """Actions are drawn from so many."""
+
+    def __call__(self, stack: ExitStack) -> Contender:
+        """Start them."""
+        if self.backend == "pipes only":
+            envs: Any = pipes_only(self.makers)
+        else:
+            envs = make_vec(len(self.makers), env=self.makers, backend=self.backend)  # type: ignore[call-overload]
+        stack.callback(envs.close)
+        envs.reset(seed=0)
+        clock = _step_clock(envs, len(self.makers), self.actions)
+        return _contender(f"Gymnasium, {self.backend}", self.makers, clock, {})
+
+
+def stable_baselines(makers: list[Maker], stack: ExitStack) -> Contender:
+    """Stable-Baselines3's SubprocVecEnv."""
+    library = import_module("stable_baselines3.common.vec_env")
+    envs = library.SubprocVecEnv(makers, start_method="forkserver")
+    stack.callback(envs.close)
+    envs.reset()
+    return _contender("SB3, SubprocVecEnv", makers, _step_clock(envs, len(makers), 1), {})
+
+
+def pufferlib(makers: list[Maker], stack: ExitStack) -> Contender:
+    """PufferLib's Multiprocessing, half of the environments at a time."""
+    vector = import_module("pufferlib.vector")
+    made = partial(import_module("pufferlib.emulation").GymnasiumPufferEnv, env_creator=Probe)
+    workers = min(2, len(makers))
+    envs = vector.make(
+        made,
+        backend=vector.Multiprocessing,
+        num_envs=len(makers),
+        num_workers=workers,
+        batch_size=len(makers) // workers,
+    )
+    stack.callback(envs.close)
+    envs.async_reset(0)
+    actions = np.zeros(len(makers) // workers, np.int64)
+
+    def step() -> None:
+        for _ in range(workers):
+            envs.recv()
+            envs.send(actions)
+
+    return _contender("PufferLib, Multiprocessing", makers, timed(step), {"workers": workers})
+
+
+def _contender(name: str, makers: list[Maker], clock: Clock, settings: Settings) -> Contender:
+    shown: Settings = {"environments": len(makers), **settings}
+    return Contender(name=name, settings=shown, steps=len(makers), clock=clock)
+
+
+def _actions(count: int, kinds: int) -> Ints:
+    """Rows of actions, one a step, used in turn."""
+    return np.random.default_rng(0).integers(0, kinds, (64, count))
+
+
+def _step_clock(envs: Any, count: int, kinds: int) -> Clock:
+    actions = list(_actions(count, kinds))
+    turn = 0
+
+    def step() -> None:
+        nonlocal turn
+        turn += 1
+        envs.step(actions[turn % len(actions)])
+
+    return timed(step)
+
+
+def _free_clock(envs: WorkerVectorEnv, min_ready: int, actions: Ints) -> Clock:
+    def clock(calls: int, /) -> float:
+        """Seconds for so many steps of each environment on average."""
+        wanted = calls * envs.num_envs
+        turn = 0
+        envs.send(actions[0])
+        began_s = time.perf_counter()
+        while wanted > 0:
+            ready = envs.recv(min_ready)
+            count = len(ready.ids)
+            wanted -= count
+            turn += 1
+            envs.send(actions[turn % len(actions), :count], ready.ids)
+        elapsed_s = time.perf_counter() - began_s
+        envs.reset()
+        return elapsed_s
+
+    return clock
