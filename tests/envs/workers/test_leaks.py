@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,11 +18,13 @@ from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv, workers
 from cagepool.errors import EnvironmentFault
 from tests.envs.workers.processes import all_end, holdings
-from tests.envs.workers.toys import Checksummed, Faulty
+from tests.envs.workers.toys import FAULTS, Checksummed, Faulty
 
 pytestmark = pytest.mark.slow
 
 TIMES = 20
+AT_ONCE = 4
+AT_START = ("exception", "exit", "kill", "loop", "SystemExit")
 FAIL = Faulty.FAIL
 
 
@@ -47,22 +50,45 @@ def raise_inside() -> None:
         raise KeyboardInterrupt
 
 
-def fail(fault: str) -> None:
-    envs = made(fault)
-    if fault == "loop":  # only now, so that it does not matter how busy the machine is
-        envs._pool.config = replace(envs._pool.config, timeout=0.2)
-    with pytest.raises(EnvironmentFault):
+def hurry(envs: WorkerVectorEnv) -> None:
+    """Shorten the time limit, only now so that it does not matter how busy the machine is."""
+    envs._pool.config = replace(envs._pool.config, timeout=0.1)
+
+
+def fail(envs: WorkerVectorEnv, at: str) -> None:
+    if at == "step":
         envs.step([FAIL, 0])
+    elif at == "free":
+        envs.send([FAIL, 0])
+        envs.recv(2)
+    else:
+        envs.reset(seed=0, options={"fail": 0})
+
+
+def fail_once(fault: str, at: str) -> None:
+    envs = made(fault)
+    if fault == "loop":
+        hurry(envs)
+    with pytest.raises(EnvironmentFault, match="environment 0"):
+        fail(envs, at)
 
 
 def restart(fault: str) -> None:
     with made(fault, on_fault="restart") as envs:
-        envs.step([FAIL, 0])
+        if fault == "loop":
+            hurry(envs)
+        *_, truncations, infos = envs.step([FAIL, 0])
+        assert truncations[0]
+        assert infos["restarted"][0]
 
 
-def fail_at_start() -> None:
-    with pytest.raises(EnvironmentFault):
-        WorkerVectorEnv([partial(Faulty, "exit", at_start=True)], workers=1)
+def fail_at_start(fault: str) -> None:
+    with pytest.raises(EnvironmentFault, match="environment 0"):
+        WorkerVectorEnv(
+            [partial(Faulty, fault, at_start=True)],
+            workers=1,
+            timeout=0.1 if fault == "loop" else 60.0,
+        )
 
 
 def interrupt() -> None:
@@ -80,10 +106,12 @@ ENDS: dict[str, Callable[[], None]] = {
     "close": close_twice,
     "garbage": forget,
     "error": raise_inside,
-    "interrupt": interrupt,
-    "start": fail_at_start,
-    **{fault: partial(fail, fault) for fault in ("exception", "exit", "kill", "loop")},
-    "restart": partial(restart, "kill"),
+    **{f"{fault} at the start": partial(fail_at_start, fault) for fault in AT_START},
+    **{
+        f"{fault} in a {at}": partial(fail_once, fault, at)
+        for fault in FAULTS
+        for at in ("step", "reset")
+    },
 }
 
 
@@ -91,8 +119,31 @@ ENDS: dict[str, Callable[[], None]] = {
 def test_nothing_is_left_however_often_it_ends_so(end: str) -> None:
     ENDS[end]()
     before = holdings()
-    for _ in range(TIMES):
-        ENDS[end]()
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # starting a process takes longest
+        for ended in [pool.submit(ENDS[end]) for _ in range(TIMES)]:
+            ended.result()
+    assert holdings() == before
+
+
+def test_nothing_is_left_however_often_it_is_interrupted() -> None:
+    before = holdings()
+    for _ in range(TIMES):  # signals reach the main thread alone
+        interrupt()
+    assert holdings() == before
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_environment_can_fail_and_be_replaced_many_times_in_a_row(fault: str) -> None:
+    before = holdings()
+    with made(fault, on_fault="restart") as envs:
+        if fault == "loop":
+            hurry(envs)
+        for _ in range(TIMES):
+            *_, truncations, infos = envs.step([FAIL, 0])
+            assert truncations[0]
+            assert infos["restarted"][0]
+            envs.step([0, 0])  # it starts anew
+        assert envs.restarts[0] >= TIMES  # on a busy machine the limit may be passed by chance
     assert holdings() == before
 
 
