@@ -24,7 +24,10 @@ pytestmark = pytest.mark.slow
 
 TIMES = 20
 AT_ONCE = 4
-AT_START = ("exception", "exit", "kill", "loop", "SystemExit")
+LIMIT_S = 60  # for one repetition, on however busy a machine
+IN_STEPS = ("exception", "exit", "kill", "loop", "unpicklable info", "wrong shape")
+IN_RESETS = ("exit", "wrong shape")
+AT_START = ("exception", "exit")
 FAIL = Faulty.FAIL
 
 
@@ -58,9 +61,6 @@ def hurry(envs: WorkerVectorEnv) -> None:
 def fail(envs: WorkerVectorEnv, at: str) -> None:
     if at == "step":
         envs.step([FAIL, 0])
-    elif at == "free":
-        envs.send([FAIL, 0])
-        envs.recv(2)
     else:
         envs.reset(seed=0, options={"fail": 0})
 
@@ -73,22 +73,9 @@ def fail_once(fault: str, at: str) -> None:
         fail(envs, at)
 
 
-def restart(fault: str) -> None:
-    with made(fault, on_fault="restart") as envs:
-        if fault == "loop":
-            hurry(envs)
-        *_, truncations, infos = envs.step([FAIL, 0])
-        assert truncations[0]
-        assert infos["restarted"][0]
-
-
 def fail_at_start(fault: str) -> None:
     with pytest.raises(EnvironmentFault, match="environment 0"):
-        WorkerVectorEnv(
-            [partial(Faulty, fault, at_start=True)],
-            workers=1,
-            timeout=0.1 if fault == "loop" else 60.0,
-        )
+        WorkerVectorEnv([partial(Faulty, fault, at_start=True)], workers=1)
 
 
 def interrupt() -> None:
@@ -107,11 +94,8 @@ ENDS: dict[str, Callable[[], None]] = {
     "garbage": forget,
     "error": raise_inside,
     **{f"{fault} at the start": partial(fail_at_start, fault) for fault in AT_START},
-    **{
-        f"{fault} in a {at}": partial(fail_once, fault, at)
-        for fault in FAULTS
-        for at in ("step", "reset")
-    },
+    **{f"{fault} in a reset": partial(fail_once, fault, "reset") for fault in IN_RESETS},
+    **{f"{fault} in a step": partial(fail_once, fault, "step") for fault in IN_STEPS},
 }
 
 
@@ -121,7 +105,7 @@ def test_nothing_is_left_however_often_it_ends_so(end: str) -> None:
     before = holdings()
     with ThreadPoolExecutor(AT_ONCE) as pool:  # starting a process takes longest
         for ended in [pool.submit(ENDS[end]) for _ in range(TIMES)]:
-            ended.result()
+            ended.result(LIMIT_S)
     assert holdings() == before
 
 
