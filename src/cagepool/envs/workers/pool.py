@@ -109,7 +109,8 @@ class Pool:
         """
         wait_s = self.config.tick_s if limit_s is None else limit_s
         if self._looks and wait_s:
-            wait_s = 0.0 if self._waiter.wait(wait_s) else wait_s
+            self._waiter.wait(wait_s)
+            wait_s = 0.0
         events = self._epoll.poll(wait_s)
         for pipe, _ in events:
             self._hear(self._by_pipe[pipe])
