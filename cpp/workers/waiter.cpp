@@ -15,6 +15,7 @@ using std::chrono::microseconds;
 
 constexpr auto kLook = microseconds(100);
 constexpr auto kRival = microseconds(50);  // away for so long: somebody else wants the processor
+constexpr int kAfterRival = 200;           // waits without a look when that has happened
 constexpr int kMostInVain = 6;             // then every 64th wait begins with a look
 
 }  // namespace
@@ -38,7 +39,10 @@ bool Waiter::look() {
     const auto before = now;
     sched_yield();
     now = Clock::now();
-    if (now - before > kRival && !is_readable(0)) break;
+    if (now - before > kRival && !is_readable(0)) {
+      skipped_ = kAfterRival;
+      return false;
+    }
   }
   in_vain_ = std::min(in_vain_ + 1, kMostInVain);
   skipped_ = (1 << in_vain_) - 1;
