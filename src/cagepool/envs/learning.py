@@ -1,9 +1,11 @@
 """Vector environments as a learner wants them: flat observations, a choice of actions."""
 
+import signal
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from multiprocessing import parent_process
 from typing import Any, cast
 
 import gymnasium as gym
@@ -35,8 +37,8 @@ def learning_vec(num_envs: int, env: str, backend: str, game: dict[str, Any]) ->
         return cast("AnyVectorEnv", made(copy=False, **quiet, **game))
     if env == CYBORG:
         makers = [partial(CybORGEnv, **of_game) for of_game in _cyborg_games(num_envs, game)]
-        return cast("AnyVectorEnv", made(env=makers))
-    envs = cast("AnyVectorEnv", made(env=partial(_flat, named(env))))
+        return cast("AnyVectorEnv", made(env=[_guarded(maker, backend) for maker in makers]))
+    envs = cast("AnyVectorEnv", made(env=_guarded(partial(_flat, named(env)), backend)))
     actions = envs.single_action_space
     if not isinstance(actions, gym.spaces.Discrete) or actions.start:
         envs.close()
@@ -71,6 +73,17 @@ def _imported(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ValueError(f"the module of env can't be imported: {error}") from error
+
+
+def _guarded(maker: Callable[[], AnyEnv], backend: str) -> Callable[[], AnyEnv]:
+    """Keep Ctrl-C from Gymnasium's processes: they are asked to stop when the learner has."""
+    return partial(_undisturbed, maker) if backend == "pipes" else maker
+
+
+def _undisturbed(maker: Callable[[], AnyEnv]) -> AnyEnv:
+    if parent_process() is not None:  # Gymnasium makes the first one here, to look at its spaces
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return maker()
 
 
 def _flat(maker: Callable[[], AnyEnv]) -> AnyEnv:
