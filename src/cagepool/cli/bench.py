@@ -1,19 +1,21 @@
 """`cagepool bench`: measure, print a table, write JSON."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cagepool.bench.cyborg import CyborgConfig, CyborgResult, measure_cyborg
-from cagepool.bench.engine import EngineConfig, EngineResult, measure_engine
+from cagepool.bench.cyborg import CyborgConfig, measure_cyborg
+from cagepool.bench.engine import EngineConfig, measure_engine
 from cagepool.bench.measure import Measurement, Pace
-from cagepool.bench.workers import WorkersConfig, WorkersResult, measure_workers
+from cagepool.bench.workers import WorkersConfig, measure_workers
 from cagepool.cli.progress import progress_bars
 
 QUICK = Pace(repetitions=3, seconds=0.02)
@@ -23,8 +25,9 @@ QUICK = Pace(repetitions=3, seconds=0.02)
 class Bench:
     """Measure speed: contenders take turns in one run; median and quartiles are shown."""
 
-    what: Positional[Literal["engine", "workers", "cyborg"]] = "engine"
-    """What to measure: the native games, worker processes, or CybORG in worker processes."""
+    what: Positional[Literal["engine", "workers", "cyborg", "train"]] = "engine"
+    """What to measure: the native games, worker processes, CybORG in worker processes, or whole
+    training."""
     quick: bool = False
     """Under a minute, and rough."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
@@ -33,6 +36,29 @@ class Bench:
     """Folder with another build of cagepool to compare with."""
     cyborg_python: Annotated[str | None, arg(metavar="PYTHON")] = None
     """A Python that can import CybORG, to compare with; none: this one, if it can."""
+
+
+class Result(Protocol):
+    """What came out of a measurement, group by group."""
+
+    @property
+    def machine(self) -> dict[str, object]:
+        """What it was measured on."""
+
+    @property
+    def load_after(self) -> float:
+        """How busy the machine was at the end."""
+
+    @property
+    def groups(self) -> dict[str, list[Measurement]]:
+        """Contenders that took turns."""
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """The figures that claims are made of."""
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
 
 
 def bench(command: Bench) -> None:
@@ -45,7 +71,7 @@ def bench(command: Bench) -> None:
     _print(Console(highlight=False), result)
 
 
-def _measured(command: Bench) -> EngineResult | WorkersResult | CyborgResult:
+def _measured(command: Bench) -> Result:
     with progress_bars() as progress:
         bar = progress.add_task("measuring", total=None)
 
@@ -58,6 +84,8 @@ def _measured(command: Bench) -> EngineResult | WorkersResult | CyborgResult:
         if command.what == "cyborg":
             small = CyborgConfig(pace=QUICK, sizes=(4,))
             return measure_cyborg(small if command.quick else CyborgConfig(), show)
+        if command.what == "train":
+            return _measured_training(show, quick=command.quick)
         config = EngineConfig(
             pace=QUICK if command.quick else Pace(),
             other_build=command.other_build,
@@ -66,7 +94,17 @@ def _measured(command: Bench) -> EngineResult | WorkersResult | CyborgResult:
         return measure_engine(config, show)
 
 
-def _print(console: Console, result: EngineResult | WorkersResult | CyborgResult) -> None:
+def _measured_training(show: Callable[[str, int, int], None], *, quick: bool) -> Result:
+    if find_spec("torch") is None:
+        raise ValueError("training needs torch: pip install 'cagepool[train]'")
+    # Imported late: PyTorch takes a second to load.
+    from cagepool.bench.train import BenchTrainConfig, measure_training  # noqa: PLC0415
+
+    small = BenchTrainConfig(pace=QUICK, sb3_minibatches=(2500,))
+    return measure_training(small if quick else BenchTrainConfig(), show)
+
+
+def _print(console: Console, result: Result) -> None:
     where = result.machine
     load = f"load {where['load']} before and {result.load_after} after"
     console.print(f"{where['processor']}, {where['cores']} cores, {load}\n")
