@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <vector>
 
 namespace cagepool {
@@ -28,9 +29,11 @@ inline Lanes exp_lanes(Lanes x) {
   x = vanishes ? low : x;
   // x = n ln 2 + r; the exponent of a float is n, and a polynomial gives e^r.
   const Lanes magic = all(12582912.0F);  // 1.5 * 2^23: adding it rounds to a whole number
-  const Lanes rounded = x * 1.44269504F + magic;
+  const Lanes rounded = x * std::numbers::log2e_v<float> + magic;
   const Lanes n = rounded - magic;
-  const Lanes r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
+  // ln 2 in two parts, the first with few digits so that its product is exact.
+  const Lanes r =
+      (x - n * 0.693359375F) - n * -2.12194440e-4F;  // NOLINT(modernize-use-std-numbers)
   Lanes p = all(1.9875691500e-4F);
   p = p * r + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;

@@ -9,13 +9,13 @@ namespace cagepool {
 namespace {
 
 constexpr std::size_t kBlueKinds = 6;
-constexpr std::size_t kOrderInputs = kTypes * kTypes;
+constexpr std::size_t kOrderInputs = std::size_t{kTypes} * kTypes;
 constexpr std::array<std::array<std::uint8_t, kTypes>, kOrders> make_orders() {
   std::array<std::array<std::uint8_t, kTypes>, kOrders> table{};
   std::array<std::uint8_t, kTypes> order{0, 1, 2, 3, 4};
   for (auto& row : table) {
     row = order;
-    std::next_permutation(order.begin(), order.end());
+    std::ranges::next_permutation(order);
   }
   return table;
 }
@@ -31,7 +31,7 @@ float* write_bits(unsigned bits, int count, float* out) {
 std::pair<Mask, Mask> activity(const float* observation) {
   unsigned active = 0;
   unsigned exploits = 0;
-  for (int host = 0; host < kHosts; ++host) {
+  for (std::size_t host = 0; host < kHosts; ++host) {
     const unsigned first = observation[4 * host] != 0.0F;
     const unsigned second = observation[4 * host + 1] != 0.0F;
     active |= (first | second) << host;
@@ -59,7 +59,7 @@ Inputs::Inputs(const std::vector<int>& choices, InputGroups groups, int horizon)
     possible_.push_back(action.kind != BlueKind::kDecoy || action.places != 0);
   }
   size_ = kObservationSize;
-  if (groups.scans) size_ += 3 * kHosts;
+  if (groups.scans) size_ += std::size_t{3} * kHosts;
   if (groups.decoys) size_ += decoys_.size();
   if (groups.last_action) size_ += kBlueKinds + kHosts;
   if (groups.time) size_ += 1;
