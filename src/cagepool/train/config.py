@@ -166,8 +166,12 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
 
 
 def _check_game(config: TrainConfig) -> None:
-    if "given" in reds.members(config.red_agent):
-        raise ValueError("red_agent must play by itself, got 'given'")
+    known = (*reds.MIX, *reds.ALIASES)
+    if config.red_agent != "mix" and not {*config.red_agent.split("+")} <= {*known}:
+        raise ValueError(
+            f"red_agent must be one of {', '.join(known)}, several of them joined by +, or mix; "
+            f"got {config.red_agent!r}"
+        )
     reds.edition(config.edition)
     action_set(config.actions)
     if config.order is not None:
