@@ -15,7 +15,7 @@ NAN, INFINITE = float("nan"), float("inf")
     ("settings", "sentence"),
     [
         ({"red_agent": "nobody"}, "B_lineAgent, RedMeanderAgent, SleepAgent.*got 'nobody'"),
-        ({"red_agent": "b_line+nobody"}, "joined by +, or mix; got 'b_line+nobody'"),
+        ({"red_agent": "b_line+nobody"}, r"or mix; got 'b_line\+nobody'"),
         ({"red_agent": "given"}, "red_agent must be one of B_lineAgent, RedMeanderAgent"),
         ({"edition": "3"}, "edition must be one of 2.1, leaderboard; got '3'"),
         ({"backend": "ray"}, "backend must be one of auto, native, .*; got 'ray'"),
