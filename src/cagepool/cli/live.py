@@ -94,7 +94,7 @@ class Display:
         table.add_row("steps/s", f"{self._steps_per_second:,.0f}")
         table.add_row("return", _spread(row))
         if "compliance" in row:
-            table.add_row("compliance", _compliance(row))
+            table.add_row("order", _compliance(row))
         table.add_row("check on other seeds", self._check or "none yet")
         losses = f"policy {row['policy_loss']:.4f}  value {row['value_loss']:.4f}"
         table.add_row("losses", losses)
@@ -113,7 +113,10 @@ def _spread(row: "Row") -> str:
 def _compliance(row: "Row") -> str:
     if "compliance" not in row or np.isnan(row["compliance"]):
         return ""
-    return f"compliance {row['compliance']:.3f}  "
+    return (
+        f"compliance {row['compliance']:.3f}  coverage {row['coverage']:.2f}  "
+        f"wasted fixes {row['wasted_fixes']:.0f}  "
+    )
 
 
 def _clock(seconds: float) -> str:

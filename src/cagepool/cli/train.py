@@ -20,11 +20,18 @@ from tyro.conf import arg
 
 from cagepool import runs
 from cagepool.cli.live import Display
+from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.train.config import TrainConfig, from_dict
 from cagepool.train.presets import PRESETS, preset
 
-OURS = ("out", "resume", "config", "preset")  # flags that are not settings of a run
+OURS = (
+    "out",
+    "resume",
+    "config",
+    "preset",
+    "fixed_episodes",
+)  # flags that are not settings of a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +46,8 @@ class Train(TrainConfig):
     """Collect with the policy of one update ago while the present one is being updated."""
     out: Path | None = None
     """Folder of the run; runs/ and the time by default."""
+    fixed_episodes: int | None = None
+    """Play exactly this many episodes, however the order is kept: total_episodes and no gate."""
     resume: Path | None = None
     """Go on with the run in this folder, with the settings that it has."""
     config: Path | None = None
@@ -96,9 +105,24 @@ def train(command: Train) -> None:
     if not finished:
         console.print(f"stopped; go on with: cagepool train --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
+    if config.order is not None:
+        _print_outcome(console, run)
     if config.env in CAGE_ENVS:
         console.print(f"score it with: cagepool evaluate {run.path}", soft_wrap=True)
     console.print(f"look at it with: cagepool report {run.path}", soft_wrap=True)
+
+
+def _print_outcome(console: Console, run: runs.Run) -> None:
+    """Say why training to an order ended, and how the policy does on games of its own."""
+    came = json.loads((run.path / OUTCOME).read_text(encoding="utf-8"))
+    console.print(f"{came['outcome']}: {came['reason']}", soft_wrap=True)
+    shares = (f"{name} {_share(came[name])}" for name in ("compliance", "coverage"))
+    score = f"{came['mean']:.2f} ± {came['standard_error']:.2f}"
+    console.print(f"greedy on {came['episodes']} other games: {score}, {', '.join(shares)}")
+
+
+def _share(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
 
 
 @contextmanager
@@ -120,6 +144,10 @@ def stop_on_interrupt(console: Console) -> Iterator[Callable[[], bool]]:
 
 def _run(command: Train) -> runs.Run:
     settings = {name: value for name, value in vars(command).items() if name not in OURS}
+    if command.fixed_episodes is not None:
+        settings |= {"total_episodes": command.fixed_episodes, "gate": False}
+    if command.start_from is not None:  # a run finds it wherever it is resumed
+        settings["start_from"] = str(Path(command.start_from).resolve())
     config = from_dict(settings)
     if command.resume is None:
         return runs.create(

@@ -10,6 +10,7 @@ from cagepool.evaluate.recorded import recorded_games
 
 EVALUATION = "evaluation.json"
 GAMES = "games.json"
+OUTCOME = "workflow.json"  # written by training to an order
 
 
 def content(result: Evaluation, native: Evaluation | None = None) -> dict[str, Any]:

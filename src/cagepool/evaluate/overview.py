@@ -26,11 +26,12 @@ class Overview:
     episodes: int  # episodes played so far
     check: Score | None  # the best during training
     total: Score | None  # of the nine cells, if it has been evaluated
+    has_outcome: bool = False  # training to its order has ended, perhaps before all episodes
 
     @property
     def is_finished(self) -> bool:
         """Whether it has come to its end."""
-        return self.episodes >= self.wanted
+        return self.has_outcome or self.episodes >= self.wanted
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def _overview(run: runs.Run) -> Overview:
         episodes=int(played[-1]) if played else 0,
         check=_best_check(run.checks(), settings["check_episodes"]),
         total=Score(**total) if total else None,
+        has_outcome=(run.path / files.OUTCOME).is_file(),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cagepool import runs
+from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.games import Games
 from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
@@ -75,6 +75,11 @@ class Policy:
             np.zeros((games, self._inputs.choices), np.uint8) if masked else None
         )
         self._fresh = np.ones(games, np.bool_)
+
+    def follow(self, numbers: Bytes) -> None:
+        """Play each game to the order with that number, if the policy sees orders at all."""
+        if self._is_cage:
+            self._inputs.memories[:, _core.MEMORY_ORDER_OFFSET] = numbers
 
     def reset(self, ids: ArrayLike) -> None:
         """Forget the past of these games: what `act` sees next is their first observation."""

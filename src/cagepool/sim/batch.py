@@ -93,6 +93,7 @@ class Batch:
     counters: NDArray[np.int32]  # (games, 5), see COUNTERS; no rows without an order
     episode_counters: NDArray[np.int32]  # the same of the last episode that ended
     alignment: Doubles  # (games,), alignment reward of the last step
+    orders: NDArray[np.uint8]  # (games,), numbers; may be written where an episode has just begun
 
     def __init__(self, games: int, config: BatchConfig | None = None) -> None:
         """Make the games; they must be reset before the first step.
@@ -122,6 +123,8 @@ class Batch:
         self.counters = np.zeros((judged, _core.COUNTER_COUNT), np.int32)
         self.episode_counters = np.zeros((judged, _core.COUNTER_COUNT), np.int32)
         self.alignment = np.zeros(judged)
+        followed = _names_per_game("order", config.order, games, orders.number) if judged else []
+        self.orders = np.array(followed, np.uint8)
         self.core = self._make_core()
         self.step = self.core.step
         self.stream_key = self.core.stream_key
@@ -151,9 +154,7 @@ class Batch:
             byte_final_observations=finals if bytes_shown else None,
             episode_returns=self.episode_returns,
             episode_lengths=self.episode_lengths,
-            orders=np.array(_names_per_game("order", config.order, games, orders.number), np.uint8)
-            if judged
-            else None,
+            orders=self.orders if judged else None,
             counters=self.counters if judged else None,
             episode_counters=self.episode_counters if judged else None,
             alignment=self.alignment if judged else None,

@@ -56,7 +56,9 @@ class Finished:
 
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
-    counters: Ints = field(default_factory=lambda: np.zeros(_core.COUNTER_COUNT, np.int64))
+    counters: Ints = field(  # (episode, COUNTER_COUNT), no rows without an order
+        default_factory=lambda: np.zeros((0, _core.COUNTER_COUNT), np.int64)
+    )
 
 
 class Collector:
@@ -80,7 +82,13 @@ class Collector:
         self.lengths = np.zeros(games, np.int64)
         self._reward_scale = reward_scale
         self._actions: Ints = np.zeros(games, np.int64)
+        self.order_rng: np.random.Generator | None = None  # none: orders stay as they are
         self._has_order = len(getattr(envs, "counters", ())) > 0
+
+    def draw_orders(self, rng: np.random.Generator) -> None:
+        """Let every episode be played to an order of its own, from the first ones on."""
+        self.order_rng = rng
+        self._begin_orders(np.arange(self.envs.num_envs))
 
     @property
     def is_over(self) -> bool:
@@ -148,15 +156,24 @@ class Collector:
             games = np.flatnonzero(cut_off)
             rollout.finals.append(Final(step, games, rows[games]))
         self.inputs.begin(ended)
+        if self.order_rng is not None:
+            self._begin_orders(ended)
         return seen
+
+    def _begin_orders(self, games: Ints) -> None:
+        assert self.order_rng is not None
+        assert isinstance(self.inputs, BlueInputs)
+        drawn = self.order_rng.integers(_core.ORDER_COUNT, size=len(games), dtype=np.uint8)
+        self.envs.batch.orders[games] = drawn  # type: ignore[attr-defined] # native only
+        self.inputs.memories[games, _core.MEMORY_ORDER_OFFSET] = drawn
 
     def _account(self, ended: Ints, finished: Finished) -> None:
         counted = ended[self.active[ended]]
         finished.returns += self.returns[counted].tolist()
         finished.lengths += self.lengths[counted].tolist()
         if self._has_order:
-            counters = self.envs.batch.episode_counters  # type: ignore[attr-defined]
-            finished.counters += counters[counted].sum(0)
+            counters = self.envs.batch.episode_counters[counted]  # type: ignore[attr-defined]
+            finished.counters = np.concatenate([finished.counters, counters])
         self.played_steps += int(self.lengths[counted].sum())
         self.done += len(counted)
         going_on = min(len(counted), self.total - self.begun)

@@ -10,6 +10,7 @@ from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import ACTIVATIONS, CAGE_ENVS
 from cagepool.sim import orders, reds
 from cagepool.sim.inputs import InputConfig, action_set
+from cagepool.train.gate import GateConfig
 
 BACKENDS = get_args(Backend)
 
@@ -45,6 +46,10 @@ class RunConfig:
     """A host is threatened by what red holds (true), or by what blue's table says (observed)."""
     definition: str = "host"
     """Compliance as specified (host), or by the older definition (seed)."""
+    universal: bool = False
+    """Draw an order for each episode and environment; the policy must see it (order_input)."""
+    start_from: str | None = None
+    """Run folder from whose last policy, optimiser included, this one starts."""
     seed: int = 0
     """Decides all luck."""
     overlap: bool = False
@@ -101,7 +106,7 @@ class PpoConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(InputConfig, PpoConfig, RunConfig):
+class TrainConfig(InputConfig, PpoConfig, GateConfig, RunConfig):
     """Everything that decides a training run."""
 
     def __post_init__(self) -> None:
@@ -126,6 +131,11 @@ class TrainConfig(InputConfig, PpoConfig, RunConfig):
         if not self.checks:
             return self.total_episodes
         return max(self.total_episodes // self.checks, 4 * self.check_episodes)
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether training ends when the order is kept; without a lambda it is only measured."""
+        return self.gate and self.order is not None and self.alignment_lambda > 0
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -180,9 +190,11 @@ def _check_game(config: TrainConfig) -> None:
     _one_of("knowledge", config.knowledge, ("true", "observed"))
     _one_of("definition", config.definition, ("host", "seed"))
     _one_of("activation", config.activation, tuple(ACTIVATIONS))
-    if config.order_input and config.order is None:
+    if config.order_input and config.order is None and not config.universal:
         raise ValueError("order_input needs an order, got none")
-    if config.order is not None and not config.is_native:
+    if config.universal and (config.order is not None or not config.order_input):
+        raise ValueError("universal needs order_input and no order of its own")
+    if (config.universal or config.order is not None) and not config.is_native:
         raise ValueError(
             f"an order needs {ENVIRONMENT_ID} with backend auto or native, "
             f"got {config.env} with {config.backend}"
@@ -192,7 +204,7 @@ def _check_game(config: TrainConfig) -> None:
 def _check_counts(config: TrainConfig) -> None:
     for name in (
         "n_envs", "total_episodes", "update_steps", "epochs", "minibatches", "check_episodes",
-        "threads",
+        "threads", "patience",
     ):  # fmt: skip
         _at_least(name, getattr(config, name), 1)
     for name in ("seed", "checks", "checkpoint_seconds"):
@@ -204,7 +216,7 @@ def _check_counts(config: TrainConfig) -> None:
 
 
 def _check_ppo(config: TrainConfig) -> None:
-    for name in ("gamma", "gae_lambda"):
+    for name in ("gamma", "gae_lambda", "compliance_threshold"):
         value = getattr(config, name)
         if not 0 <= value <= 1:
             raise ValueError(f"{name} must be from 0 to 1, got {value}")
@@ -213,7 +225,8 @@ def _check_ppo(config: TrainConfig) -> None:
         if not 0 < value < float("inf"):
             raise ValueError(f"{name} must be above 0, got {value}")
     for name in (
-        "learning_rate_end", "value_clip", "entropy", "entropy_end", "target_kl", "alignment_lambda"
+        "learning_rate_end", "value_clip", "entropy", "entropy_end", "target_kl", "min_decisions",
+        "alignment_lambda",
     ):  # fmt: skip
         _at_least(name, getattr(config, name), 0)
 

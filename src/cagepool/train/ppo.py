@@ -11,6 +11,7 @@ import torch
 from cagepool.envs.learning import learning_vec
 from cagepool.evaluate.policy import blue_inputs
 from cagepool.runs import Arrays
+from cagepool.sim import orders
 from cagepool.train.collect import Collector, Finished, Inputs, PlainInputs
 from cagepool.train.config import TrainConfig
 from cagepool.train.networks import Networks, Player
@@ -55,14 +56,16 @@ class Trainer:
         self.config = config
         self.number = 0
         self.episodes = 0  # those that were learned from
-        streams = np.random.SeedSequence(config.seed).spawn(4)
+        streams = np.random.SeedSequence(config.seed).spawn(5)
         self._choice_rng, shuffle_rng = (np.random.default_rng(s) for s in streams[:2])
-        env_seed, net_seed = (int(s.generate_state(1)[0]) for s in streams[2:])
+        env_seed, net_seed = (int(s.generate_state(1)[0]) for s in streams[2:4])
         games = min(config.n_envs, config.total_episodes)
         self._envs = learning_vec(games, config.env, config.backend, _game(config))
         self._executor = ThreadPoolExecutor(1)
         inputs = _inputs(config, self._envs)
         self.collector = Collector(self._envs, inputs, config.total_episodes, config.reward_scale)
+        if config.universal:
+            self.collector.draw_orders(np.random.default_rng(streams[4]))
         sizes = (inputs.size, inputs.choices, config.hidden, config.activation)
         self.learner = Learner(Networks(*sizes, net_seed), config, shuffle_rng)
         self._played = Networks(*sizes, net_seed) if config.overlap else self.learner.networks
@@ -179,10 +182,10 @@ def _game(config: TrainConfig) -> dict[str, Any]:
         "edition": config.edition,
         "green": config.green,
     }
-    if config.order is None:
+    if config.order is None and not config.universal:
         return game
     return game | {
-        "order": config.order,
+        "order": config.order or orders.ALL_ORDERS[0],
         "alignment": config.alignment_lambda,
         "knowledge": config.knowledge,
         "definition": config.definition,

@@ -1,13 +1,15 @@
 """What a run writes down while it is under way."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from cagepool import runs
-from cagepool.sim import COUNTERS
 from cagepool.train.check import Check
+from cagepool.train.collect import Finished
 from cagepool.train.events import Events
+from cagepool.train.kept import kept_shares, order_kept
 from cagepool.train.ppo import Update
 
 PROGRESS = ("update", "episodes", "steps", "seconds")
@@ -29,8 +31,11 @@ METRICS = (
     "wait_seconds",
     "update_seconds",
     "other_seconds",
+    "alignment_mean",
     "compliance",
     "coverage",
+    "decisions",
+    "fixes",
     "wasted_fixes",
 )
 CHECKS = (*PROGRESS, "score", "standard_error", "best")
@@ -50,6 +55,7 @@ class Recorder:
 
     def __init__(self, run: runs.Run, resumed_at: Moment | None = None) -> None:
         """Begin, or drop what was written after the moment at which the run resumes."""
+        self._settings = run.settings
         until = None if resumed_at is None else resumed_at.update
         self._metrics = runs.Table(run.path / runs.METRICS, METRICS, until=until)
         self._checks = runs.Table(run.path / runs.CHECKS, CHECKS, until=until)
@@ -58,7 +64,8 @@ class Recorder:
 
     def update(self, update: Update, seconds: float, other_seconds: float) -> Row:
         """Write down an update; returns its row."""
-        row = {**_row(update), "seconds": seconds, "other_seconds": other_seconds}
+        row = _row(update) | _workflow(update.finished, self._settings)
+        row |= {"seconds": seconds, "other_seconds": other_seconds}
         self._metrics.append(row)
         self._show(row)
         return row
@@ -109,18 +116,13 @@ def _row(update: Update) -> Row:
         "collect_seconds": update.collect_seconds,
         "wait_seconds": update.wait_seconds,
         "update_seconds": update.update_seconds,
-        **_workflow(update.finished.counters),
     }
 
 
-def _workflow(counters: Any) -> Row:
-    """Compliance, coverage and wasted fixes by the ratios of sums; nan where undefined."""
-    sums = dict(zip(COUNTERS, counters.tolist(), strict=True))
-    decisions = sums["compliant"] + sums["violations"]
-    if not sums["threat_steps"] and not sums["fixes"]:
+def _workflow(finished: Finished, settings: Mapping[str, Any]) -> Row:
+    """How an order was kept; `alignment_mean` is the alignment reward of an episode."""
+    if not len(finished.counters):
         return {}
-    return {
-        "compliance": sums["compliant"] / decisions if decisions else np.nan,
-        "coverage": decisions / sums["threat_steps"] if sums["threat_steps"] else np.nan,
-        "wasted_fixes": sums["wasted"],
-    }
+    shares = kept_shares(finished.counters)
+    alignment = settings["alignment_lambda"] * float(shares.mean())
+    return {"alignment_mean": alignment, **order_kept(finished.counters, settings["definition"])}

@@ -3,14 +3,18 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from cagepool import runs
+from cagepool.evaluate.policy import Policy
+from cagepool.train.appraisal import write_outcome
 from cagepool.train.check import Check, check, check_of_returns
 from cagepool.train.config import from_dict
+from cagepool.train.gate import Gate
 from cagepool.train.ppo import Trainer, Update
 from cagepool.train.record import Moment, Recorder, Row
 
@@ -33,6 +37,7 @@ class Progress:
     checked: int = 0  # episodes played at the last check
     best: float | None = None
     returns: list[float] = field(default_factory=list)  # since the last check, if it needs them
+    gate: Gate = field(default_factory=Gate)
 
 
 def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:
@@ -53,8 +58,14 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
     config = from_dict(run.settings)
     with run.held(), Trainer(config) as trainer:
         progress, resumed_at = _resumed(run, trainer)
+        if resumed_at is None and config.start_from is not None:
+            _take_over(trainer, run.path / config.start_from)
         with Recorder(run, resumed_at) as recorder:
-            return _Session(run, trainer, recorder, progress).play(listener, should_stop)
+            is_over = _Session(run, trainer, recorder, progress).play(listener, should_stop)
+        if is_over and config.order is not None:
+            weights = trainer.learner.networks.arrays()
+            write_outcome(run, config, progress.gate, Policy(weights, config.as_dict()))
+        return is_over
 
 
 def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, Moment | None]:
@@ -65,9 +76,22 @@ def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, Moment | None]:
     try:
         trainer.restore(checkpoint.arrays, checkpoint.state)
         moment = Moment(trainer.number, trainer.episodes)
-        return Progress(**checkpoint.state["progress"]), moment
+        kept = dict(checkpoint.state["progress"])
+        gate = Gate(**kept.pop("gate", {}))
+        return Progress(**kept, gate=gate), moment
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
+
+
+def _take_over(trainer: Trainer, folder: Path) -> None:
+    """Start from the last policy of another run, its optimiser included."""
+    checkpoint = runs.open_run(folder).checkpoint("last")
+    try:
+        trainer.learner.take(checkpoint.arrays)
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"the run of start_from must have such a policy as this one, {folder} has not: {error}"
+        ) from error
 
 
 def _check_finite(update: Update) -> None:
@@ -77,6 +101,12 @@ def _check_finite(update: Update) -> None:
             f"the losses of update {update.number} must be finite, got {update.learned.parts}: "
             "a smaller learning_rate or reward_scale may help"
         )
+
+
+def _stopped(progress: Progress) -> dict[str, str]:
+    """Why a run to an order ended, if it has."""
+    gate = progress.gate
+    return {"outcome": gate.outcome, "reason": gate.reason} if gate.outcome is not None else {}
 
 
 class _Session:
@@ -91,6 +121,8 @@ class _Session:
 
     def play(self, listener: Listener, should_stop: Callable[[], bool]) -> bool:
         trainer, progress = self._trainer, self._progress
+        if progress.gate.outcome is not None:
+            return True
         mark = kept = time.perf_counter()
         for update in trainer.updates():
             _check_finite(update)
@@ -102,10 +134,12 @@ class _Session:
             row = self._recorder.update(update, progress.seconds, now - mark - known)
             mark = now
             listener.updated(row)
-            is_over = update.episodes == self._config.total_episodes
+            is_over = self._is_over(row)
             if is_over or self._is_check_due(update.episodes):
                 self._check(row, listener)
             if is_over:
+                if self._config.order is not None:
+                    progress.gate.finish(row, gated=self._config.is_gated)
                 self._keep(finished=True)
                 return True
             if should_stop():
@@ -115,6 +149,11 @@ class _Session:
                 self._keep()
                 kept = now
         return True
+
+    def _is_over(self, row: Row) -> bool:
+        config = self._config
+        is_judged = config.is_gated and self._progress.gate.judge(row, config)
+        return is_judged or row["episodes"] == config.total_episodes
 
     def _is_check_due(self, episodes: int) -> bool:
         return episodes >= self._progress.checked + self._config.check_interval
@@ -128,6 +167,7 @@ class _Session:
         progress.returns = []
         known = not math.isnan(made.score)
         is_best = known and (progress.best is None or made.score > progress.best)
+        is_best |= known and progress.gate.outcome == "passed"  # the others do not keep the order
         if is_best:
             progress.best = made.score
             state = {name: row[name] for name in ("update", "episodes", "steps")}
@@ -137,7 +177,9 @@ class _Session:
 
     def _keep(self, *, finished: bool = False) -> None:
         arrays, state = self._trainer.state()
-        progress = replace(self._progress).__dict__
+        progress = asdict(self._progress)
         self._run.save_checkpoint(
-            "last", arrays, {**state, "progress": progress, "finished": finished}
+            "last",
+            arrays,
+            {**state, "progress": progress, "finished": finished, **_stopped(self._progress)},
         )

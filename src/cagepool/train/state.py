@@ -32,6 +32,8 @@ def collector_state(collector: Collector, rng: np.random.Generator) -> tuple[Arr
         "steps": collector.played_steps,
         "choice_rng": rng.bit_generator.state,
     }
+    if collector.order_rng is not None:
+        state["order_rng"] = collector.order_rng.bit_generator.state
     return arrays, state
 
 
@@ -53,6 +55,8 @@ def restore_collector(
         collector.start(int(rng.integers(2**32)), rollout)
         return
     collector.begun = state["begun"]
+    if collector.order_rng is not None:
+        collector.order_rng.bit_generator.state = state["order_rng"]
     collector.returns[:] = arrays["collector.returns"]
     collector.lengths[:] = arrays["collector.lengths"]
     collector.active[:] = arrays["collector.active"]

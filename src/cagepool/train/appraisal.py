@@ -1,0 +1,139 @@
+"""How well a policy defends and keeps an order, on games of its own (docs/workflow.md, 4)."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cagepool import runs
+from cagepool.evaluate.files import OUTCOME
+from cagepool.evaluate.play import Score, Trial, game_seeds, played
+from cagepool.evaluate.policy import Policy, PolicyDefender
+from cagepool.sim import Batch, BatchConfig, orders, reds
+from cagepool.sim.batch import Doubles, Ints
+from cagepool.train.config import TrainConfig
+from cagepool.train.gate import Gate, passes
+from cagepool.train.kept import order_kept
+
+EPISODES = 200
+SEED = 0x0DE5  # of the games of all appraisals: apart from training, checks and evaluation
+ORDERS_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class Appraisal:
+    """What a greedy policy did; rewards are those of the game alone."""
+
+    mean: float
+    standard_error: float
+    episodes: int
+    compliance: float | None  # none: there was nothing to decide
+    coverage: float | None
+    decisions: float  # an episode
+    wasted_fixes: float  # an episode
+    passes: bool
+
+
+def appraise(
+    policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int = EPISODES
+) -> list[Appraisal]:
+    """Let a policy play to each of some orders, the same games for all of them.
+
+    Against a mix of reds it plays `episodes` games against each, and the scores are averaged.
+    """
+    parts = [
+        _appraise_some(policy, config, written[first : first + ORDERS_AT_ONCE], episodes)
+        for first in range(0, len(written), ORDERS_AT_ONCE)
+    ]
+    return [one for part in parts for one in part]
+
+
+def write_outcome(run: runs.Run, config: TrainConfig, gate: Gate, policy: Policy) -> None:
+    """Write why training to an order ended, and what came of it, into the run's folder."""
+    assert config.order is not None
+    (result,) = appraise(policy, config, [config.order])
+    content = {
+        "format": runs.FORMAT,
+        "order": ">".join(orders.parse(config.order)),
+        "outcome": gate.outcome,
+        "reason": gate.reason,
+        **asdict(result),
+    }
+    runs.write_json(run.path / OUTCOME, content)
+
+
+def _appraise_some(
+    policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int
+) -> list[Appraisal]:
+    of_reds = [
+        _play(policy, config, red, written, episodes) for red in reds.members(config.red_agent)
+    ]
+    return [
+        _appraisal(
+            np.mean([totals[number] for totals, _ in of_reds], axis=0),
+            np.concatenate([counters[number] for _, counters in of_reds]),
+            config,
+        )
+        for number in range(len(written))
+    ]
+
+
+def _play(
+    policy: Policy, config: TrainConfig, red: str, written: Sequence[str], episodes: int
+) -> tuple[Doubles, Ints]:
+    """Totals, (order, episode), and counters, (order, episode, COUNTER_COUNT)."""
+    trial = Trial(episodes=episodes, max_steps=config.max_steps, seed=SEED)
+    followed = [order for order in written for _ in range(episodes)]
+    batch = Batch(len(followed), _game(config, red, followed))
+    batch.reset(np.tile(game_seeds(trial, red), len(written)))
+    ((_, totals),) = deque(played(_Follower(policy, batch.orders), trial, batch), maxlen=1)
+    shape = (len(written), episodes)
+    return totals.reshape(shape), batch.counters.reshape(*shape, -1).astype(np.int64)
+
+
+def _game(config: TrainConfig, red: str, followed: Sequence[str]) -> BatchConfig:
+    settings: dict[str, Any] = {"knowledge": config.knowledge, "definition": config.definition}
+    return BatchConfig(
+        red=red,
+        edition=config.edition,
+        green=config.green,
+        max_steps=config.max_steps,
+        order=followed,
+        autoreset="disabled",
+        **settings,
+    )
+
+
+class _Follower(PolicyDefender):
+    """A policy that is told the order of each game, if it wants to know."""
+
+    def __init__(self, policy: Policy, numbers: Any) -> None:
+        super().__init__(policy)
+        self._numbers = numbers
+
+    def begin(self, batch: Any) -> None:
+        super().begin(batch)
+        self._policy.follow(self._numbers)
+
+
+def _appraisal(totals: Doubles, counters: Ints, config: TrainConfig) -> Appraisal:
+    score = Score.of(totals)
+    kept = order_kept(counters, config.definition)
+    decisions = kept["decisions"]
+    compliance = kept["compliance"]
+    return Appraisal(
+        mean=score.mean,
+        standard_error=score.standard_error,
+        episodes=len(totals),
+        compliance=_number(compliance),
+        coverage=_number(kept["coverage"]),
+        decisions=decisions,
+        wasted_fixes=kept["wasted_fixes"] / len(counters),
+        passes=passes(compliance, decisions, config),
+    )
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

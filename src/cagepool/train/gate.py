@@ -1,0 +1,75 @@
+"""When a policy keeps its order, or learns no more of it (docs/workflow.md, 2 and 4)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+RISE = 0.01  # of compliance, below which it has not risen
+
+Outcome = Literal["passed", "stalled", "spent", "fixed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateConfig:
+    """When training to an order ends."""
+
+    gate: bool = True
+    """Stop when the order is kept or no longer learned; without it all episodes are played."""
+    compliance_threshold: float = 0.95
+    """Share of decisions that must follow the order."""
+    min_decisions: float = 1.0
+    """Decisions an episode, on average, below which compliance says nothing."""
+    patience: int = 12
+    """Updates without a rise of compliance by 0.01 after which training to an order ends."""
+
+
+def passes(compliance: float, decisions: float, config: GateConfig) -> bool:
+    """Whether a batch with this compliance, undefined if nan, and decisions an episode passes."""
+    return compliance >= config.compliance_threshold and decisions >= config.min_decisions
+
+
+@dataclass
+class Gate:
+    """Watches the batches of a run; its fields are all that a resumed run must remember."""
+
+    best: float | None = None  # compliance from which a rise is counted
+    still: int = 0  # updates since
+    outcome: Outcome | None = None
+    reason: str = ""
+
+    def judge(self, row: Mapping[str, float], config: GateConfig) -> bool:
+        """Look at the episodes that ended in an update; whether training is to end.
+
+        Updates in which no episode ended say nothing and do not count.
+        """
+        if math.isnan(row["return_mean"]):
+            return False
+        compliance, decisions = row.get("compliance", math.nan), row.get("decisions", 0.0)
+        if passes(compliance, decisions, config):
+            return self._end(
+                "passed",
+                f"compliance {compliance:.3f} is at least {config.compliance_threshold:g}, "
+                f"with {decisions:.1f} decisions an episode",
+            )
+        if compliance >= (-math.inf if self.best is None else self.best + RISE):
+            self.best, self.still = compliance, 0
+            return False
+        self.still += 1
+        if self.still < config.patience:
+            return False
+        risen = (
+            "has been undefined" if self.best is None else f"has not risen above {self.best:.3f}"
+        )
+        return self._end("stalled", f"compliance {risen} by {RISE:g} for {self.still} updates")
+
+    def finish(self, row: Mapping[str, float], *, gated: bool) -> None:
+        """All episodes have been played."""
+        if not gated:
+            self._end("fixed", f"all {row['episodes']:,.0f} episodes are played")
+        elif self.outcome is None:
+            self._end("spent", f"{row['episodes']:,.0f} episodes are spent without passing")
+
+    def _end(self, outcome: Outcome, reason: str) -> bool:
+        self.outcome, self.reason = outcome, reason
+        return True
