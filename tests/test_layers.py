@@ -19,6 +19,7 @@ HOMES = {
     "matplotlib": ("cagepool.report",),
     "ray": ("cagepool.envs.cluster",),
     "rich": ("cagepool.cli",),
+    "sklearn": ("cagepool.search",),
     "torch": ("cagepool.evaluate", "cagepool.train"),
     "tyro": ("cagepool.cli",),
 }

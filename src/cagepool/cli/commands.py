@@ -11,11 +11,14 @@ from cagepool.cli.parity import Parity, parity
 from cagepool.cli.play import Play, play
 from cagepool.cli.report import Report, report
 from cagepool.cli.runs import Runs, runs
+from cagepool.cli.search import Search, search
+from cagepool.cli.search import defaults as search_defaults
 from cagepool.cli.train import Train, defaults, train
 
 FLAGS = (tyro.conf.FlagCreatePairsOff,)
 COMMANDS: dict[type[Any], Callable[[Any], None]] = {
     Train: train,
+    Search: search,
     Play: play,
     Evaluate: evaluate,
     Report: report,
@@ -32,7 +35,13 @@ def run(arguments: Sequence[str]) -> None:
         SystemExit: they cannot be parsed, or ask for help.
         ValueError: a setting is not one that the command knows.
     """
-    command = _parsed_train(arguments[1:]) if arguments[:1] == ["train"] else _parsed(arguments)
+    command: Any
+    if arguments[:1] == ["train"]:
+        command = _parsed_train(arguments[1:])
+    elif arguments[:1] == ["search"]:
+        command = _parsed_search(arguments[1:])
+    else:
+        command = _parsed(arguments)
     COMMANDS[type(command)](command)
 
 
@@ -50,3 +59,9 @@ def _parsed_train(arguments: Sequence[str]) -> Train:
     """A file or a preset decides what the other flags are by default."""
     usual = defaults(arguments)
     return tyro.cli(Train, prog="cagepool train", args=arguments, default=usual, config=FLAGS)
+
+
+def _parsed_search(arguments: Sequence[str]) -> Search:
+    """The search that is resumed decides what the other flags are by default."""
+    usual = search_defaults(arguments)
+    return tyro.cli(Search, prog="cagepool search", args=arguments, default=usual, config=FLAGS)

@@ -156,12 +156,12 @@ def _run(command: Train) -> runs.Run:
     if command.out is not None:
         raise ValueError(f"a resumed run stays in its folder, got out {str(command.out)!r}")
     run = runs.open_run(command.resume)
-    _check_unchanged(run, config)
+    check_unchanged(config.as_dict(), from_dict(run.settings).as_dict())
     return run
 
 
-def _check_unchanged(run: runs.Run, config: TrainConfig) -> None:
-    given, had = config.as_dict(), from_dict(run.settings).as_dict()
+def check_unchanged(given: dict[str, Any], had: dict[str, Any]) -> None:
+    """Raise ValueError if a resumed run is given other settings than it had."""
     changed = [name for name in given if given[name] != had[name]]
     if changed:
         raise ValueError(

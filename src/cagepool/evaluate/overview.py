@@ -13,6 +13,7 @@ from cagepool.evaluate.play import Score
 from cagepool.evaluate.policy import CAGE_ENVS
 
 SIGNS = {runs.CONFIG, runs.METRICS, runs.CHECKPOINTS}  # any of them makes a folder one of a run
+SEARCH = "decisions.csv"  # makes a folder that of a search, with runs below it
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def find(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         raise ValueError(f"runs are looked for in a folder, {folder} is none")
     for path, below, names in os.walk(folder):
-        if SIGNS & {*below, *names}:
+        if SIGNS & {*below, *names} and SEARCH not in names:
             yield Path(path)
         below[:] = sorted(name for name in below if name != runs.CHECKPOINTS and name[0] != ".")
 

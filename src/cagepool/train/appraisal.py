@@ -17,7 +17,6 @@ from cagepool.train.config import TrainConfig
 from cagepool.train.gate import Gate, passes
 from cagepool.train.kept import order_kept
 
-EPISODES = 200
 SEED = 0x0DE5  # of the games of all appraisals: apart from training, checks and evaluation
 ORDERS_AT_ONCE = 20
 
@@ -37,7 +36,7 @@ class Appraisal:
 
 
 def appraise(
-    policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int = EPISODES
+    policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int
 ) -> list[Appraisal]:
     """Let a policy play to each of some orders, the same games for all of them.
 
@@ -53,7 +52,7 @@ def appraise(
 def write_outcome(run: runs.Run, config: TrainConfig, gate: Gate, policy: Policy) -> None:
     """Write why training to an order ended, and what came of it, into the run's folder."""
     assert config.order is not None
-    (result,) = appraise(policy, config, [config.order])
+    (result,) = appraise(policy, config, [config.order], config.appraisal_episodes)
     content = {
         "format": runs.FORMAT,
         "order": ">".join(orders.parse(config.order)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from cagepool import _core
 from cagepool.envs.make import Backend
@@ -142,22 +142,28 @@ class TrainConfig(InputConfig, PpoConfig, GateConfig, RunConfig):
         return {**asdict(self), "hidden": list(self.hidden)}
 
 
+Config = TypeVar("Config", bound=TrainConfig)
+
+
 def from_dict(settings: Mapping[str, Any]) -> TrainConfig:
+    """The configuration of a training with these settings; see `parsed`."""
+    return parsed(settings, TrainConfig)
+
+
+def parsed(settings: Mapping[str, Any], kind: type[Config]) -> Config:
     """The configuration with these settings; those that are missing are as usual.
 
     Raises:
         ValueError: one is unknown or not of its type.
     """
-    known = {field.name for field in fields(TrainConfig)}
+    known = {field.name for field in fields(kind)}
     unknown = [name for name in settings if name not in known]
     if unknown:
         raise ValueError(
             f"settings must be among {', '.join(sorted(known))}; got {', '.join(unknown)}"
         )
-    hints = get_type_hints(TrainConfig)
-    return TrainConfig(
-        **{name: _typed(name, value, hints[name]) for name, value in settings.items()}
-    )
+    hints = get_type_hints(kind)
+    return kind(**{name: _typed(name, value, hints[name]) for name, value in settings.items()})
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
@@ -207,6 +213,7 @@ def _check_counts(config: TrainConfig) -> None:
         "threads", "patience",
     ):  # fmt: skip
         _at_least(name, getattr(config, name), 1)
+    _at_least("appraisal_episodes", config.appraisal_episodes, 2)
     for name in ("seed", "checks", "checkpoint_seconds"):
         _at_least(name, getattr(config, name), 0)
     if config.is_cage and not 1 <= config.max_steps <= _core.MAX_STEPS:

@@ -22,6 +22,8 @@ class GateConfig:
     """Decisions an episode, on average, below which compliance says nothing."""
     patience: int = 12
     """Updates without a rise of compliance by 0.01 after which training to an order ends."""
+    appraisal_episodes: int = 200
+    """Greedy games, against each red, that tell how well the policy defends and keeps its order."""
 
 
 def passes(compliance: float, decisions: float, config: GateConfig) -> bool:

@@ -1,0 +1,40 @@
+"""What to try next, by each of the methods; follows from the seed and from what was observed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cagepool import _core
+from cagepool.search.order import farthest
+from cagepool.search.ucb import Observation, Outlook, most_promising, outlook
+
+FIRST = 2  # orders that must have been observed before a model is asked
+SHUFFLED = 2**32  # spawn key of the permutation of `random`, above all iterations
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """An order to train to, and why."""
+
+    order: int
+    why: str
+    believed: Outlook | None  # none: nothing has been observed
+
+
+def propose(
+    method: str, observed: Mapping[int, Observation], iteration: int, seed: int, beta: float
+) -> Proposal:
+    """The order of an iteration, which counts from 0."""
+    rng = np.random.default_rng([seed, iteration])
+    believed = outlook(observed, beta) if observed else None
+    if method == "round-robin":
+        return Proposal(iteration % _core.ORDER_COUNT, "its turn", believed)
+    if method == "random":
+        shuffled = np.random.default_rng([seed, SHUFFLED]).permutation(_core.ORDER_COUNT)
+        return Proposal(int(shuffled[iteration % _core.ORDER_COUNT]), "drawn", believed)
+    if believed is None:
+        return Proposal(int(rng.integers(_core.ORDER_COUNT)), "drawn", None)
+    if len(observed) < FIRST:
+        return Proposal(farthest(list(observed), rng), "farthest", believed)
+    return Proposal(most_promising(believed, rng), "highest acquisition", believed)

@@ -1,0 +1,63 @@
+"""Which order to try next, by what is believed of all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cagepool.search.gp import pass_probability, posterior
+from cagepool.search.order import Floats
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What came of training to an order."""
+
+    score: float
+    standard_error: float
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is believed of every order, (ORDER_COUNT,) each."""
+
+    mean: Floats
+    std: Floats
+    pass_probability: Floats
+    acquisition: Floats
+
+    def leading(self, count: int) -> list[int]:
+        """The orders with the highest acquisition values, the highest first."""
+        return [int(number) for number in np.argsort(-self.acquisition, kind="stable")[:count]]
+
+
+def outlook(observed: Mapping[int, Observation], beta: float) -> Outlook:
+    """The outlook after observations, the latest of each order."""
+    tried: Sequence[int] = list(observed)
+    found = list(observed.values())
+    believed = posterior(tried, [o.score for o in found], [o.standard_error for o in found])
+    chances = pass_probability(tried, [o.passed for o in found])
+    return Outlook(
+        believed.mean,
+        believed.std,
+        chances,
+        acquisition(believed.mean, believed.std, chances, beta),
+    )
+
+
+def acquisition(mean: Floats, std: Floats, chances: Floats, beta: float) -> Floats:
+    """Upper confidence bound times the probability of passing.
+
+    Scores are losses, below 0: a small probability would make a bound look better. So the bound is
+    counted from that of the least promising order.
+    """
+    bound = mean + beta * std
+    result: Floats = (bound - bound.min()) * chances
+    return result
+
+
+def most_promising(believed: Outlook, rng: np.random.Generator) -> int:
+    """An order with the highest acquisition value."""
+    best = np.flatnonzero(believed.acquisition == believed.acquisition.max())
+    return int(rng.choice(best))
