@@ -8,9 +8,7 @@ from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Column, Table
 
 from cagepool import runs
 from cagepool.cli.train import check_unchanged, stop_on_interrupt
@@ -103,11 +101,10 @@ def _print_ranking(console: Console, folder: Path) -> None:
     with (folder / "orders.csv").open(encoding="utf-8", newline="") as file:
         measured = [row for row in csv.DictReader(file) if row["reward"]]
     measured.sort(key=lambda row: (row["passes"] != "1", -float(row["reward"])))
-    columns = [Column(name, no_wrap=True) for name in ("order", "reward", "compliance", "passes")]
-    table = Table(*columns, box=box.SIMPLE_HEAD)
+    console.print(f"{'order':42}  {'reward':>15}  compliance", soft_wrap=True)
     for row in measured[:SHOWN]:
         reward = f"{float(row['reward']):.2f} ± {float(row['standard_error']):.2f}"
         kept = f"{float(row['compliance']):.3f}" if row["compliance"] else "-"
-        table.add_row(row["order"], reward, kept, "yes" if row["passes"] == "1" else "no")
-    console.print(table)
+        fails = "" if row["passes"] == "1" else " (fails)"
+        console.print(f"{row['order']:42}  {reward:>15}  {kept}{fails}", soft_wrap=True)
     console.print(f"{len(measured)} of 120 orders measured; all are in {folder / 'orders.csv'}")

@@ -19,7 +19,7 @@ class Proposal:
 
     order: int
     why: str
-    believed: Outlook | None  # none: nothing has been observed
+    believed: Outlook | None  # none: no model was asked
 
 
 def propose(
@@ -27,14 +27,14 @@ def propose(
 ) -> Proposal:
     """The order of an iteration, which counts from 0."""
     rng = np.random.default_rng([seed, iteration])
-    believed = outlook(observed, beta) if observed else None
     if method == "round-robin":
-        return Proposal(iteration % _core.ORDER_COUNT, "its turn", believed)
+        return Proposal(iteration % _core.ORDER_COUNT, "its turn", None)
     if method == "random":
         shuffled = np.random.default_rng([seed, SHUFFLED]).permutation(_core.ORDER_COUNT)
-        return Proposal(int(shuffled[iteration % _core.ORDER_COUNT]), "drawn", believed)
-    if believed is None:
+        return Proposal(int(shuffled[iteration % _core.ORDER_COUNT]), "drawn", None)
+    if not observed:
         return Proposal(int(rng.integers(_core.ORDER_COUNT)), "drawn", None)
+    believed = outlook(observed, beta)
     if len(observed) < FIRST:
         return Proposal(farthest(list(observed), rng), "farthest", believed)
     return Proposal(most_promising(believed, rng), "highest acquisition", believed)

@@ -1,7 +1,8 @@
 """Which order to try next, by what is believed of all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -34,8 +35,13 @@ class Outlook:
 
 def outlook(observed: Mapping[int, Observation], beta: float) -> Outlook:
     """The outlook after observations, the latest of each order."""
-    tried: Sequence[int] = list(observed)
-    found = list(observed.values())
+    return _outlook(tuple(observed.items()), beta)
+
+
+@lru_cache(maxsize=4)
+def _outlook(observed: tuple[tuple[int, Observation], ...], beta: float) -> Outlook:
+    tried = [number for number, _ in observed]
+    found = [observation for _, observation in observed]
     believed = posterior(tried, [o.score for o in found], [o.standard_error for o in found])
     chances = pass_probability(tried, [o.passed for o in found])
     return Outlook(

@@ -19,7 +19,7 @@ class GateConfig:
     compliance_threshold: float = 0.95
     """Share of decisions that must follow the order."""
     min_decisions: float = 1.0
-    """Decisions an episode, on average, below which compliance says nothing."""
+    """Decisions an episode, on average, of which there must be more for compliance to count."""
     patience: int = 12
     """Updates without a rise of compliance by 0.01 after which training to an order ends."""
     appraisal_episodes: int = 200
@@ -27,8 +27,12 @@ class GateConfig:
 
 
 def passes(compliance: float, decisions: float, config: GateConfig) -> bool:
-    """Whether a batch with this compliance, undefined if nan, and decisions an episode passes."""
-    return compliance >= config.compliance_threshold and decisions >= config.min_decisions
+    """Whether a batch with this compliance, undefined if nan, and decisions an episode passes.
+
+    One fix an episode, at the right moment, makes one decision in each and must not pass: so there
+    have to be more than `min_decisions`, not just as many.
+    """
+    return compliance >= config.compliance_threshold and decisions > config.min_decisions
 
 
 @dataclass

@@ -1,0 +1,188 @@
+"""Searches from start to end: budget, tables, kill -9."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cagepool import runs
+from cagepool.cli.main import run as command
+from cagepool.search import loop
+from cagepool.search.budget import Budget
+from cagepool.search.config import SearchConfig
+from cagepool.search.records import read_decisions
+from cagepool.search.ucb import Outlook
+
+QUICK: dict[str, Any] = {
+    "n_envs": 10, "max_steps": 10, "update_steps": 10, "check_episodes": 2, "hidden": (8,),
+    "appraisal_episodes": 4, "total_episodes": 175, "max_episodes_per_order": 40, "patience": 2,
+    "compliance_threshold": 0.5, "min_decisions": 0.1,
+}  # fmt: skip
+
+
+class Silent:
+    def updated(self, row: Any) -> None: ...
+
+    def checked(self, row: Any, check: object, *, is_best: bool) -> None: ...
+
+    def decided(self, decision: Any, believed: Outlook | None, spent: int) -> None: ...
+
+    def trained(self, decision: Any) -> None: ...
+
+
+class StopAfter:
+    """Wants to stop when it has been asked so often."""
+
+    def __init__(self, updates: int) -> None:
+        self.left = updates
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def searched(folder: Path, **settings: Any) -> runs.Run:
+    run = loop.create(folder, SearchConfig(**{**QUICK, **settings}))
+    assert loop.search(run, Silent(), lambda: False)
+    return run
+
+
+def numbers_of(folder: Path) -> dict[str, str]:
+    """All that a search leaves, but for times."""
+    found = {name: (folder / name).read_text() for name in ("decisions.csv", "orders.csv")}
+    with (folder / "updates.csv").open() as file:
+        rows = [
+            {n: v for n, v in row.items() if "seconds" not in n} for row in csv.DictReader(file)
+        ]
+    return {**found, "updates.csv": repr(rows)}
+
+
+@pytest.mark.parametrize("method", ["gp-ucb", "random", "round-robin"])
+def test_the_budget_is_spent_and_never_exceeded(tmp_path: Path, method: str) -> None:
+    run = searched(tmp_path / "search", method=method)
+    decisions = read_decisions(run.path)
+    episodes = [decision.episodes or 0 for decision in decisions]
+    assert max(episodes) <= 40
+    assert 175 - 10 < sum(episodes) <= 175
+    assert decisions[-1].total_episodes == sum(episodes)
+    played = (runs.open_run(run.path / d.run).metrics()["episodes"][-1] for d in decisions)
+    assert [*played] == episodes
+
+
+@pytest.mark.parametrize(
+    ("total", "spent", "most", "allowed"),
+    [(100, 0, 40, 40), (100, 70, 40, 30), (100, 91, 40, 0), (100, 100, 40, 0), (5, 0, 5, 5)],
+)
+def test_a_training_is_allowed_what_is_left(
+    total: int, spent: int, most: int, allowed: int
+) -> None:
+    assert Budget(total, spent).allowance(most, 10) == allowed
+
+
+def test_a_new_order_starts_from_the_nearest_one_or_from_nothing(tmp_path: Path) -> None:
+    heirs = read_decisions(searched(tmp_path / "heirs").path)
+    assert [heir.inherits for heir in heirs[:2]] == [None, 0]
+    loners = searched(tmp_path / "loners", inherit=False)
+    assert {loner.inherits for loner in read_decisions(loners.path)} == {None}
+
+
+def test_a_search_without_a_gate_trains_to_every_order_for_as_long(tmp_path: Path) -> None:
+    run = searched(tmp_path / "search", gate=False, total_episodes=120)
+    assert [d.episodes for d in read_decisions(run.path)] == [40, 40, 40]
+
+
+@pytest.mark.parametrize("updates", [0, 1, 4, 5, 9])
+def test_a_search_that_is_stopped_and_resumed_makes_the_same_decisions(
+    tmp_path: Path, updates: int
+) -> None:
+    whole = searched(tmp_path / "whole")
+    parts = loop.create(tmp_path / "parts", SearchConfig(**QUICK))
+    assert not loop.search(parts, Silent(), StopAfter(updates))
+    assert loop.search(parts, Silent(), lambda: False)
+    assert numbers_of(parts.path) == numbers_of(whole.path)
+
+
+def flags() -> list[str]:
+    named = {name.replace("_", "-"): value for name, value in QUICK.items() if name != "hidden"}
+    given = [part for name, value in named.items() for part in (f"--{name}", str(value))]
+    return [*given, "--hidden", "8", "--checkpoint-seconds", "0"]
+
+
+def test_a_search_that_is_killed_at_any_moment_makes_the_same_decisions(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert command(["search", *flags(), "--out", str(whole)]) == 0
+    started = ["-m", "cagepool", "search"]
+    arguments = [*started, *flags(), "--out", str(killed)]
+    kills = 0
+    # Each life ends a little after the search has written something new.
+    for delay in (0.0, 0.1):
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        wait_for_change(killed, process)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        arguments = [*started, "--resume", str(killed)]
+    assert kills
+    assert command(["search", "--resume", str(killed)]) == 0
+    assert numbers_of(killed) == numbers_of(whole)
+
+
+def wait_for_change(folder: Path, process: "subprocess.Popen[bytes]") -> None:
+    before = contents(folder)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and contents(folder) == before:
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+def contents(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*") if path.suffix in ("", ".csv")}
+
+
+def test_one_policy_for_all_orders_ranks_all_of_them(tmp_path: Path) -> None:
+    run = searched(tmp_path / "search", method="universal", total_episodes=60)
+    with (run.path / "orders.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 120
+    assert all(row["reward"] for row in rows)
+    assert runs.open_run(run.path / "universal").metrics()["episodes"][-1] == 60
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "sentence"),
+    [
+        ("method", "luck", "method must be one of"),
+        ("order", "reverse", "decides about order itself"),
+        ("overlap", True, "decides about overlap itself"),
+        ("gp_beta", -1.0, "gp_beta must be at least 0"),
+        ("max_episodes_per_order", 0, "max_episodes_per_order must be at least 1"),
+    ],
+)
+def test_what_a_search_cannot_do_is_refused(setting: str, value: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        SearchConfig(**{**QUICK, setting: value})
+
+
+def test_the_folder_of_a_training_is_not_one_of_a_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = searched(tmp_path / "search", total_episodes=40)
+    training = run.path / read_decisions(run.path)[0].run
+    assert command(["search", "--resume", str(training)]) == 2
+    assert "is that of a training" in capsys.readouterr().err
+
+
+def test_a_resumed_search_keeps_its_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = searched(tmp_path / "search", total_episodes=40)
+    assert command(["search", "--resume", str(run.path), "--gp-beta", "3"]) == 2
+    assert "must keep its settings" in capsys.readouterr().err

@@ -1,0 +1,205 @@
+"""When training to an order ends, and who can't pass."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cagepool import runs
+from cagepool.search.order import reduced
+from cagepool.sim import Batch, BatchConfig, actions, orders
+from cagepool.sim.batch import Ints
+from cagepool.train import session
+from cagepool.train.config import from_dict
+from cagepool.train.gate import Gate, GateConfig, passes
+from cagepool.train.kept import kept_shares, order_kept
+from cagepool.train.record import Row
+
+GAMES = 20  # to each order
+REDS = ("B_lineAgent", "RedMeanderAgent")
+TAKEN = ("enterprise", "op_server", "user")
+SLEEP = actions.index("Sleep")
+QUICK = {"n_envs": 10, "max_steps": 20, "update_steps": 20, "check_episodes": 2, "checks": 0,
+         "appraisal_episodes": 4, "hidden": [8], "red_agent": "b_line"}  # fmt: skip
+
+
+class Silent:
+    def updated(self, row: Row) -> None: ...
+
+    def checked(self, row: Row, check: object, *, is_best: bool) -> None: ...
+
+
+def trained(folder: Path, **settings: Any) -> runs.Run:
+    config = from_dict({**QUICK, **settings})
+    run = runs.create(folder, config.as_dict(), "0")
+    assert session.train(run, Silent(), lambda: False)
+    return run
+
+
+def counters_of(red: str, fix: str, steps: range, definition: Any = "host") -> Ints:
+    """Counters, (order, game, counter), of games in which blue fixes at these steps alone."""
+    followed = [order for order in orders.ALL_ORDERS for _ in range(GAMES)]
+    config = BatchConfig(red=red, order=followed, definition=definition, autoreset="disabled")
+    batch = Batch(len(followed), config)
+    batch.reset(np.tile(np.arange(GAMES, dtype=np.uint64), len(orders.ALL_ORDERS)))
+    for step in range(100):
+        action = actions.index(fix) if step in steps else SLEEP
+        batch.step(np.full(len(followed), action))
+    return batch.counters.reshape(len(orders.ALL_ORDERS), GAMES, -1).astype(np.int64)
+
+
+def passing(counters: Ints) -> list[str]:
+    kept = (order_kept(of_order, "host") for of_order in counters)
+    verdicts = (passes(one["compliance"], one["decisions"], GateConfig()) for one in kept)
+    return [order for order, passed in zip(orders.ALL_ORDERS, verdicts, strict=True) if passed]
+
+
+@pytest.mark.parametrize("red", REDS)
+def test_who_never_fixes_does_not_pass_and_has_no_compliance(red: str) -> None:
+    counters = counters_of(red, "Sleep", range(0))
+    assert passing(counters) == []
+    assert all(np.isnan(order_kept(one, "host")["compliance"]) for one in counters)
+
+
+@pytest.mark.parametrize("red", REDS)
+@pytest.mark.parametrize("step", [0, 15, 40, 90])
+@pytest.mark.parametrize("host", ["User1", "Enterprise2", "Op_Server0"])
+def test_who_fixes_once_does_not_pass(red: str, step: int, host: str) -> None:
+    assert passing(counters_of(red, f"Restore {host}", range(step, step + 1))) == []
+
+
+def test_fixing_once_at_the_right_moment_keeps_the_order_and_yet_does_not_pass() -> None:
+    counters = counters_of("B_lineAgent", "Restore Enterprise2", range(15, 16))
+    first = orders.number("enterprise_focus")
+    kept = order_kept(counters[first], "host")
+    assert (kept["compliance"], kept["decisions"]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("red", REDS)
+def test_who_restores_the_foothold_for_ever_does_not_pass(red: str) -> None:
+    counters = counters_of(red, "Restore User0", range(100))
+    assert passing(counters) == []
+    assert {order_kept(one, "host")["compliance"] for one in counters} == {0.0}
+
+
+@pytest.mark.parametrize("red", REDS)
+def test_by_the_older_definition_restoring_the_foothold_is_perfect_if_users_come_first(
+    red: str,
+) -> None:
+    counters = counters_of(red, "Restore User0", range(100), "seed")
+    for order, one in zip(orders.ALL_ORDERS, counters, strict=True):
+        compliance = order_kept(one, "seed")["compliance"]
+        # Of what comes before the users, red must never hold a host.
+        assert (compliance == 1.0) == reduced(order, TAKEN).startswith("user"), order
+
+
+def test_by_the_older_definition_an_episode_without_a_fix_is_worth_a_half() -> None:
+    counters = np.array([[0, 0, 0, 0, 9], [3, 1, 0, 4, 9]])
+    assert order_kept(counters, "seed")["compliance"] == (0.5 + 0.75) / 2
+    assert order_kept(counters, "host")["compliance"] == 0.75
+
+
+def judged(gate: Gate, shares: list[float], **config: Any) -> list[bool]:
+    rows = ({"return_mean": -1.0, "compliance": share, "decisions": 5.0} for share in shares)
+    return [gate.judge(row, GateConfig(**config)) for row in rows]
+
+
+def test_a_gate_ends_a_run_that_passes() -> None:
+    gate = Gate()
+    assert judged(gate, [0.5, 0.949, 0.95]) == [False, False, True]
+    assert gate.outcome == "passed"
+
+
+def test_a_gate_ends_a_run_after_so_many_updates_without_a_rise() -> None:
+    gate = Gate()
+    assert judged(gate, [0.5, 0.505, 0.51, 0.515, 0.519], patience=2) == [False] * 4 + [True]
+    assert gate.outcome == "stalled"
+    assert "above 0.510" in gate.reason
+
+
+def test_a_gate_ends_a_run_in_which_nothing_is_ever_decided() -> None:
+    gate = Gate()
+    assert judged(gate, [float("nan")] * 3, patience=3) == [False, False, True]
+    assert "undefined" in gate.reason
+
+
+def test_updates_in_which_no_episode_ended_do_not_wear_out_patience() -> None:
+    gate = Gate()
+    empty = {"return_mean": float("nan")}
+    assert not any(gate.judge(empty, GateConfig(patience=1)) for _ in range(5))
+
+
+def test_a_run_says_why_it_ended(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", order="reverse", total_episodes=60, patience=3)
+    outcome = json.loads((run.path / "workflow.json").read_text())
+    state = run.checkpoint("last").state
+    assert outcome["outcome"] == state["outcome"] == "stalled"
+    assert outcome["reason"] == state["reason"]
+    assert run.metrics()["episodes"][-1] < 60
+
+
+def test_a_run_that_has_ended_by_its_gate_stays_ended(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", order="reverse", total_episodes=60, patience=1)
+    before = run.metrics()
+    assert session.train(run, Silent(), lambda: False)
+    assert run.metrics() == before
+
+
+def test_without_a_gate_all_episodes_are_played(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", order="reverse", total_episodes=60, patience=1, gate=False)
+    assert run.metrics()["episodes"][-1] == 60
+    assert run.checkpoint("last").state["outcome"] == "fixed"
+
+
+def test_without_a_lambda_the_run_is_that_without_an_order(tmp_path: Path) -> None:
+    settings = {"total_episodes": 60, "patience": 1, "alignment_lambda": 0.0}
+    plain = trained(tmp_path / "plain", **settings)
+    ordered = trained(tmp_path / "ordered", order="reverse", **settings)
+    weights, others = (run.checkpoint("last").arrays for run in (plain, ordered))
+    games = {"collector.games", "collector.game_sizes"}  # these carry the order
+    assert {*weights} == {*others}
+    assert all((weights[name] == others[name]).all() for name in {*weights} - games)
+    columns, of_ordered = plain.metrics(), ordered.metrics()
+    timed = [name for name in columns if "seconds" in name]
+    workflow = ["alignment_mean", "compliance", "coverage", "decisions", "fixes", "wasted_fixes"]
+    for name in {*columns} - {*timed, *workflow}:
+        np.testing.assert_array_equal(columns[name], of_ordered[name], name)
+
+
+def test_a_run_starts_from_the_policy_and_the_optimiser_of_another(tmp_path: Path) -> None:
+    first = trained(tmp_path / "first", order="reverse", total_episodes=30, gate=False)
+    start = str(first.path.resolve())
+    second = trained(
+        tmp_path / "second", order="balanced", total_episodes=10, start_from=start, gate=False,
+        learning_rate=1e-12, learning_rate_end=1e-12,
+    )  # fmt: skip
+    old, new = (run.checkpoint("last").arrays for run in (first, second))
+    np.testing.assert_allclose(new["actor.0.weight"], old["actor.0.weight"], atol=1e-7)
+    assert new["adam.step"][0] > old["adam.step"][0] > 0
+
+
+def test_a_run_does_not_start_from_a_policy_of_another_size(tmp_path: Path) -> None:
+    first = trained(tmp_path / "first", total_episodes=10)
+    with pytest.raises(ValueError, match="start_from must have such a policy"):
+        trained(tmp_path / "second", total_episodes=10, start_from=str(first.path), hidden=[9])
+
+
+def test_the_alignment_of_an_update_is_lambda_times_the_shares() -> None:
+    counters = np.array([[3, 1, 0, 4, 9], [0, 0, 2, 2, 0], [0, 2, 0, 2, 5]])
+    assert kept_shares(counters).tolist() == [0.75, 0.0, 0.0]
+
+
+def test_a_universal_run_draws_orders_and_resumes_to_the_same_numbers(tmp_path: Path) -> None:
+    settings = {"universal": True, "order_input": True, "total_episodes": 60, "max_steps": 20}
+    whole = trained(tmp_path / "whole", **settings)
+    config = from_dict({**QUICK, **settings})
+    parts = runs.create(tmp_path / "parts", config.as_dict(), "0")
+    stops = iter([False, True])
+    assert not session.train(parts, Silent(), lambda: next(stops))
+    assert session.train(parts, Silent(), lambda: False)
+    one, other = (run.checkpoint("last").arrays for run in (whole, parts))
+    assert all((one[name] == other[name]).all() for name in one)
+    memories = one["collector.memories"]
+    assert len({row.tobytes() for row in memories}) > 1
