@@ -203,3 +203,11 @@ def test_a_universal_run_draws_orders_and_resumes_to_the_same_numbers(tmp_path: 
     assert all((one[name] == other[name]).all() for name in one)
     memories = one["collector.memories"]
     assert len({row.tobytes() for row in memories}) > 1
+
+
+def test_a_run_in_workers_keeps_the_same_account_of_its_order(tmp_path: Path) -> None:
+    settings = {"order": "reverse", "total_episodes": 20, "gate": False}
+    native = trained(tmp_path / "native", **settings).metrics()
+    apart = trained(tmp_path / "apart", **settings, backend="workers").metrics()
+    for name in ("alignment_mean", "compliance", "coverage", "decisions", "wasted_fixes"):
+        assert apart[name] == native[name], name

@@ -37,7 +37,9 @@ def learning_vec(num_envs: int, env: str, backend: str, game: dict[str, Any]) ->
         return cast("AnyVectorEnv", made(copy=False, **quiet, **game))
     if env == CYBORG:
         makers = [partial(CybORGEnv, **of_game) for of_game in _cyborg_games(num_envs, game)]
-        return cast("AnyVectorEnv", made(env=[_guarded(maker, backend) for maker in makers]))
+        carried = {name: game[name] for name in ("true_state",) if name in game}
+        guarded = [_guarded(maker, backend) for maker in makers]
+        return cast("AnyVectorEnv", made(env=guarded, **carried))
     envs = cast("AnyVectorEnv", made(env=_guarded(partial(_flat, named(env)), backend)))
     actions = envs.single_action_space
     if not isinstance(actions, gym.spaces.Discrete) or actions.start:

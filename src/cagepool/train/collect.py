@@ -9,6 +9,7 @@ import torch
 from cagepool import _core
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.sim.inputs import BlueInputs, Bytes, Floats, Ints
+from cagepool.sim.judge import Judge
 from cagepool.train.networks import Player
 from cagepool.train.rollout import Bools, Final, Rollout
 
@@ -83,6 +84,7 @@ class Collector:
         self._reward_scale = reward_scale
         self._actions: Ints = np.zeros(games, np.int64)
         self.order_rng: np.random.Generator | None = None  # none: orders stay as they are
+        self.judge: Judge | None = None  # of games that are not the core's
         self._has_order = len(getattr(envs, "counters", ())) > 0
 
     def draw_orders(self, rng: np.random.Generator) -> None:
@@ -127,11 +129,15 @@ class Collector:
         np.take(self.inputs.numbers, choices, out=self._actions)
 
     def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
+        if self.judge is not None:
+            self.judge.see(self.envs.true_state, self._actions)  # type: ignore[attr-defined]
         observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         self.returns += rewards
         self.lengths += 1
         if self._has_order:
             rewards = rewards + self.envs.alignment  # type: ignore[attr-defined] # native only
+        elif self.judge is not None:
+            rewards = rewards + self.judge.alignment
         np.multiply(rewards, self._reward_scale, out=rollout.rewards[step], casting="same_kind")
         ends = rollout.ends[step]
         np.logical_or(terminations, truncations, out=ends)
@@ -167,13 +173,21 @@ class Collector:
         self.envs.batch.orders[games] = drawn  # type: ignore[attr-defined] # native only
         self.inputs.memories[games, _core.MEMORY_ORDER_OFFSET] = drawn
 
+    def _kept(self, ended: Ints) -> Ints:
+        """Counters of the episodes that ended and count; no rows without an order."""
+        is_counted = self.active[ended]
+        if self.judge is not None:
+            return self.judge.take(ended)[is_counted]
+        if self._has_order:
+            of_batch = self.envs.batch.episode_counters  # type: ignore[attr-defined]
+            return of_batch[ended[is_counted]]  # type: ignore[no-any-return]
+        return np.zeros((0, _core.COUNTER_COUNT), np.int64)
+
     def _account(self, ended: Ints, finished: Finished) -> None:
         counted = ended[self.active[ended]]
         finished.returns += self.returns[counted].tolist()
         finished.lengths += self.lengths[counted].tolist()
-        if self._has_order:
-            counters = self.envs.batch.episode_counters[counted]  # type: ignore[attr-defined]
-            finished.counters = np.concatenate([finished.counters, counters])
+        finished.counters = np.concatenate([finished.counters, self._kept(ended)])
         self.played_steps += int(self.lengths[counted].sum())
         self.done += len(counted)
         going_on = min(len(counted), self.total - self.begun)

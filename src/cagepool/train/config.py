@@ -133,6 +133,11 @@ class TrainConfig(InputConfig, PpoConfig, GateConfig, RunConfig):
         return max(self.total_episodes // self.checks, 4 * self.check_episodes)
 
     @property
+    def is_judged_outside(self) -> bool:
+        """Whether compliance can be judged from true states that workers carry."""
+        return self.is_cage and self.backend == "workers"
+
+    @property
     def is_gated(self) -> bool:
         """Whether training ends when the order is kept; without a lambda it is only measured."""
         return self.gate and self.order is not None and self.alignment_lambda > 0
@@ -200,9 +205,14 @@ def _check_game(config: TrainConfig) -> None:
         raise ValueError("order_input needs an order, got none")
     if config.universal and (config.order is not None or not config.order_input):
         raise ValueError("universal needs order_input and no order of its own")
-    if (config.universal or config.order is not None) and not config.is_native:
+    if config.universal and not config.is_native:
         raise ValueError(
-            f"an order needs {ENVIRONMENT_ID} with backend auto or native, "
+            f"universal needs {ENVIRONMENT_ID} with backend auto or native, "
+            f"got {config.env} with {config.backend}"
+        )
+    if config.order is not None and not (config.is_native or config.is_judged_outside):
+        raise ValueError(
+            f"an order needs {ENVIRONMENT_ID}, or cyborg with backend workers, "
             f"got {config.env} with {config.backend}"
         )
 

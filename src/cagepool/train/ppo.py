@@ -12,6 +12,7 @@ from cagepool.envs.learning import learning_vec
 from cagepool.evaluate.policy import blue_inputs
 from cagepool.runs import Arrays
 from cagepool.sim import orders
+from cagepool.sim.judge import Judge
 from cagepool.train.collect import Collector, Finished, Inputs, PlainInputs
 from cagepool.train.config import TrainConfig
 from cagepool.train.networks import Networks, Player
@@ -64,6 +65,8 @@ class Trainer:
         self._executor = ThreadPoolExecutor(1)
         inputs = _inputs(config, self._envs)
         self.collector = Collector(self._envs, inputs, config.total_episodes, config.reward_scale)
+        if config.order is not None and not config.is_native:
+            self.collector.judge = _judge(config, games)
         if config.universal:
             self.collector.draw_orders(np.random.default_rng(streams[4]))
         sizes = (inputs.size, inputs.choices, config.hidden, config.activation)
@@ -184,12 +187,25 @@ def _game(config: TrainConfig) -> dict[str, Any]:
     }
     if config.order is None and not config.universal:
         return game
+    if not config.is_native:
+        return game | {"true_state": "every"}
     return game | {
         "order": config.order or orders.ALL_ORDERS[0],
         "alignment": config.alignment_lambda,
         "knowledge": config.knowledge,
         "definition": config.definition,
     }
+
+
+def _judge(config: TrainConfig, games: int) -> Judge:
+    assert config.order is not None
+    return Judge(
+        games,
+        config.order,
+        knowledge=config.knowledge,
+        definition=config.definition,
+        alignment=config.alignment_lambda,
+    )
 
 
 def _inputs(config: TrainConfig, envs: Any) -> Inputs:
