@@ -102,7 +102,15 @@ def test_no_order_is_chosen_again_while_an_untried_one_has_a_higher_acquisition_
 ) -> None:
     proposal = propose("gp-ucb", observed, iteration, 0, 2.0)
     values = outlook(observed, 2.0).acquisition
-    assert values[proposal.order] == values.max()
+    untried = [number for number in range(120) if number not in observed]
+    assert values[proposal.order] >= values[untried].max()
+
+
+def test_an_order_that_has_passed_is_settled_and_one_that_failed_is_not() -> None:
+    everything = {number: Observation(-20.0 - number, 0.5, passed=True) for number in range(120)}
+    failed = everything | {7: Observation(-400.0, 0.5, passed=False)}
+    assert propose("gp-ucb", failed, 120, 0, 2.0).order == 7
+    assert propose("gp-ucb", everything, 120, 0, 2.0).order != 7
 
 
 @given(numbers=st.lists(NUMBERS, min_size=1, max_size=8), seed=st.integers(0, 99))

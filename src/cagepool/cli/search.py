@@ -13,6 +13,7 @@ from rich.console import Console
 from cagepool import runs
 from cagepool.cli.train import check_unchanged, stop_on_interrupt
 from cagepool.search.config import SearchConfig
+from cagepool.search.folder import ORDERS
 from cagepool.train.config import parsed
 
 NEEDED = {"torch": "torch", "tensorboard": "tensorboard", "sklearn": "scikit-learn"}
@@ -98,7 +99,7 @@ def _settings(folder: Path) -> SearchConfig:
 
 def _print_ranking(console: Console, folder: Path) -> None:
     """The orders with the best measured rewards; those that do not pass come last."""
-    with (folder / "orders.csv").open(encoding="utf-8", newline="") as file:
+    with (folder / ORDERS).open(encoding="utf-8", newline="") as file:
         measured = [row for row in csv.DictReader(file) if row["reward"]]
     measured.sort(key=lambda row: (row["passes"] != "1", -float(row["reward"])))
     console.print(f"{'order':42}  {'reward':>15}  compliance", soft_wrap=True)
@@ -107,4 +108,4 @@ def _print_ranking(console: Console, folder: Path) -> None:
         kept = f"{float(row['compliance']):.3f}" if row["compliance"] else "-"
         fails = "" if row["passes"] == "1" else " (fails)"
         console.print(f"{row['order']:42}  {reward:>15}  {kept}{fails}", soft_wrap=True)
-    console.print(f"{len(measured)} of 120 orders measured; all are in {folder / 'orders.csv'}")
+    console.print(f"{len(measured)} of 120 orders measured; all are in {folder / ORDERS}")

@@ -7,13 +7,14 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from cagepool.report import curves, network, shares, tables
+from cagepool.report import curves, network, orders, shares, tables
 from cagepool.report.folder import Folder, read_folders
+from cagepool.report.searched import SearchFolder, is_search, read_search
 from cagepool.runs import replace_file
 
 STYLES = ("page.css", "replay.css")
 SCRIPTS = ("network.js", "chart.js", "replay.js")
-TEMPLATES = ("page.html", "parts.html", "replay.html")
+TEMPLATES = ("page.html", "parts.html", "replay.html", "search.html")
 
 
 def write_report(paths: Sequence[Path], out: Path) -> None:
@@ -24,15 +25,61 @@ def write_report(paths: Sequence[Path], out: Path) -> None:
     """
     if not paths:
         raise ValueError("a report must have at least one run, got none")
-    page = render(read_folders(paths))
+    searches = [path for path in paths if is_search(path)]
+    if searches and len(paths) > 1:
+        raise ValueError(f"a search must be reported by itself, got {searches[0]} among others")
+    page = render_search(read_search(paths[0])) if searches else render(read_folders(paths))
     try:
         replace_file(out, page.encode())
     except OSError as error:
         raise ValueError(f"{out} must be a file that can be written, but: {error}") from None
 
 
+def render_search(found: SearchFolder) -> str:
+    """The page about a search."""
+    return (
+        _environment()
+        .get_template("search.html")
+        .render(
+            style=Markup(_resource(STYLES[0])),
+            search=found,
+            ranking_plot=orders.ranking_plot,
+            path_plot=orders.path_plot,
+            belief_plot=orders.belief_plot,
+            compliance_plot=orders.compliance_plot,
+            settings=[(name, tables.shown(value)) for name, value in found.settings.items()],
+        )
+    )
+
+
 def render(folders: Sequence[Folder]) -> str:
     """The page about these runs."""
+    evaluated = [folder for folder in folders if folder.evaluation]
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            style=Markup("\n".join(map(_resource, STYLES))),
+            script=Markup("\n".join(map(_resource, SCRIPTS))),
+            folders=folders,
+            overviews=[tables.overview(folder, number) for number, folder in enumerate(folders)],
+            trained=[folder for folder in folders if folder.metrics.get("update")],
+            return_plot=curves.return_plot,
+            panels=curves.panels,
+            score_tables=tables.score_tables(folders),
+            loss_bars=shares.loss_bars(folders),
+            causes=shares.CAUSES,
+            heat_maps={f.name: shares.heat_maps(f.evaluation) for f in evaluated if f.evaluation},
+            time_bars=shares.time_bars(folders),
+            parts=shares.PARTS,
+            hidden_seconds=shares.hidden_seconds,
+            settings=tables.settings(folders),
+            replay=network.replay(folders),
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.DictLoader({name: _resource(name) for name in TEMPLATES}),
         autoescape=True,
@@ -41,25 +88,7 @@ def render(folders: Sequence[Folder]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(signed=_signed, duration=_duration)
-    evaluated = [folder for folder in folders if folder.evaluation]
-    return environment.get_template("page.html").render(
-        style=Markup("\n".join(map(_resource, STYLES))),
-        script=Markup("\n".join(map(_resource, SCRIPTS))),
-        folders=folders,
-        overviews=[tables.overview(folder, number) for number, folder in enumerate(folders)],
-        trained=[folder for folder in folders if folder.metrics.get("update")],
-        return_plot=curves.return_plot,
-        panels=curves.panels,
-        score_tables=tables.score_tables(folders),
-        loss_bars=shares.loss_bars(folders),
-        causes=shares.CAUSES,
-        heat_maps={f.name: shares.heat_maps(f.evaluation) for f in evaluated if f.evaluation},
-        time_bars=shares.time_bars(folders),
-        parts=shares.PARTS,
-        hidden_seconds=shares.hidden_seconds,
-        settings=tables.settings(folders),
-        replay=network.replay(folders),
-    )
+    return environment
 
 
 def _resource(name: str) -> str:

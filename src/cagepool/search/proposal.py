@@ -20,6 +20,7 @@ class Proposal:
     order: int
     why: str
     believed: Outlook | None  # none: no model was asked
+    leading: tuple[int, ...] = ()  # the three best candidates, if they were compared
 
 
 def propose(
@@ -37,4 +38,5 @@ def propose(
     believed = outlook(observed, beta)
     if len(observed) < FIRST:
         return Proposal(farthest(list(observed), rng), "farthest", believed)
-    return Proposal(most_promising(believed, rng), "highest acquisition", believed)
+    order, *others = most_promising(believed, observed, rng)
+    return Proposal(order, "highest acquisition", believed, (order, *others[:2]))

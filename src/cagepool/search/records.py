@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cagepool import runs
+from cagepool.search.folder import DECISIONS, ORDERS, UPDATES
 from cagepool.search.order import reduced
 from cagepool.search.proposal import Proposal
 from cagepool.search.ucb import Observation, Outlook
 from cagepool.sim.orders import ALL_ORDERS
 
-DECISIONS = "decisions.csv"
-ORDERS = "orders.csv"
-UPDATES = "updates.csv"
 # Column of updates.csv: column of a training's metrics.csv.
 UPDATE_COLUMNS = {
     "update": "update",
@@ -91,7 +89,7 @@ def decided(proposal: Proposal, iteration: int) -> Decision:
     made = Decision(iteration=iteration, order=order, why=proposal.why, run=run)
     if believed is None:
         return made
-    top = (f"{ALL_ORDERS[n]} {believed.acquisition[n]:.3f}" for n in believed.leading(3))
+    top = (f"{ALL_ORDERS[n]} {believed.acquisition[n]:.3f}" for n in proposal.leading)
     return replace(
         made,
         mean=float(believed.mean[number]),

@@ -28,10 +28,6 @@ class Outlook:
     pass_probability: Floats
     acquisition: Floats
 
-    def leading(self, count: int) -> list[int]:
-        """The orders with the highest acquisition values, the highest first."""
-        return [int(number) for number in np.argsort(-self.acquisition, kind="stable")[:count]]
-
 
 def outlook(observed: Mapping[int, Observation], beta: float) -> Outlook:
     """The outlook after observations, the latest of each order."""
@@ -63,7 +59,15 @@ def acquisition(mean: Floats, std: Floats, chances: Floats, beta: float) -> Floa
     return result
 
 
-def most_promising(believed: Outlook, rng: np.random.Generator) -> int:
-    """An order with the highest acquisition value."""
-    best = np.flatnonzero(believed.acquisition == believed.acquisition.max())
-    return int(rng.choice(best))
+def most_promising(
+    believed: Outlook, observed: Mapping[int, Observation], rng: np.random.Generator
+) -> list[int]:
+    """Orders that have not passed by their acquisition values, the highest first, ties by chance.
+
+    Training to one that has passed would end with its first batch; when all have, any may be
+    trained on.
+    """
+    settled = {number for number, one in observed.items() if one.passed}
+    shuffled = rng.permutation(len(believed.acquisition))
+    ranked = shuffled[np.argsort(-believed.acquisition[shuffled], kind="stable")]
+    return [int(n) for n in ranked if n not in settled] or [int(n) for n in ranked]

@@ -1,0 +1,94 @@
+"""The page about a search."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cagepool.report import write_report
+from cagepool.report.searched import read_search
+from cagepool.search import loop
+from cagepool.search.config import SearchConfig
+from cagepool.search.ucb import Outlook
+from tests.report import folders
+
+QUICK: dict[str, Any] = {
+    "n_envs": 10, "max_steps": 10, "update_steps": 10, "check_episodes": 2, "hidden": (8,),
+    "appraisal_episodes": 4, "total_episodes": 120, "max_episodes_per_order": 20,
+    "compliance_threshold": 0.5, "min_decisions": 0.1,
+}  # fmt: skip
+
+
+class Silent:
+    def updated(self, row: Any) -> None: ...
+
+    def checked(self, row: Any, check: object, *, is_best: bool) -> None: ...
+
+    def decided(self, decision: Any, believed: Outlook | None, spent: int) -> None: ...
+
+    def trained(self, decision: Any) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = loop.create(tmp_path_factory.mktemp("search") / "all<orders>", SearchConfig(**QUICK))
+    assert loop.search(run, Silent(), lambda: False)
+    return run.path
+
+
+def page_of(folder: Path, out: Path) -> str:
+    write_report([folder], out)
+    return out.read_text(encoding="utf-8")
+
+
+def test_every_measured_order_stands_in_the_ranking_once(searched: Path, tmp_path: Path) -> None:
+    page = page_of(searched, tmp_path / "page.html")
+    table = page[page.index("All measured orders") : page.index('id="path"')]
+    found = read_search(searched)
+    assert len(found.ranking) > 2
+    rows = re.findall(r'<th scope="row"><i [^>]*></i>([^<]*)</th>', table)
+    assert [row.replace("&gt;", ">") for row in rows] == [one.order for one in found.ranking]
+
+
+def test_orders_that_do_not_pass_come_after_those_that_do(searched: Path) -> None:
+    verdicts = [one.passes for one in read_search(searched).ranking]
+    assert verdicts == sorted(verdicts, reverse=True)
+
+
+def test_each_class_holds_its_orders(searched: Path) -> None:
+    found = read_search(searched)
+    assert sum(len(kind.measured) for kind in found.kinds) == len(found.ranking)
+    # In 10 steps B_line gets no further than the enterprise hosts.
+    assert all(kind.orders == 120 // 2 for kind in found.kinds)
+
+
+def test_the_page_needs_no_other_file_and_cannot_be_changed_by_a_name(
+    searched: Path, tmp_path: Path
+) -> None:
+    page = page_of(searched, tmp_path / "page.html")
+    assert {link[:1] for link in re.findall(r'(?:href|src)="([^"]*)"', page)} <= {"#", "d"}
+    assert "all<orders>" not in page
+    assert "all&lt;orders&gt;" in page
+    assert page.count("<svg") == 4
+
+
+def test_a_search_that_has_measured_nothing_yet_gets_a_page(tmp_path: Path) -> None:
+    run = loop.create(tmp_path / "search", SearchConfig(**QUICK))
+    page = page_of(run.path, tmp_path / "page.html")
+    assert f"cagepool search --resume {run.path}" in page
+
+
+def test_a_search_is_reported_by_itself(searched: Path, tmp_path: Path) -> None:
+    run = folders.trained(tmp_path / "run")
+    with pytest.raises(ValueError, match="must be reported by itself"):
+        write_report([run, searched], tmp_path / "page.html")
+
+
+def test_a_damaged_table_is_refused(searched: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "config.json").write_text((searched / "config.json").read_text())
+    (damaged / "decisions.csv").write_text("iteration,outcome\n0,passed\n")
+    with pytest.raises(ValueError, match="is damaged"):
+        read_search(damaged)
