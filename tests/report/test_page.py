@@ -134,3 +134,16 @@ def test_runs_of_one_name_are_told_apart_by_their_folders() -> None:
     paths = [Path("/a/x/run"), Path("/b/y/run")]
     assert short_names(paths) == ["x/run", "y/run"]
     assert short_names(paths[:1]) == ["run"]
+
+
+def test_why_training_to_an_order_ended_is_on_the_page(tmp_path: Path) -> None:
+    run = folders.trained(tmp_path / "run")
+    assert "Workflow order" not in page_of(run)
+    outcome = {"format": 1, "order": "a>b", "outcome": "passed", "reason": "it is <kept>",
+               "mean": -14.5, "standard_error": 0.25, "episodes": 200, "compliance": 0.9612,
+               "coverage": None, "decisions": 20.5, "wasted_fixes": 0.5}  # fmt: skip
+    (run / "workflow.json").write_text(json.dumps(outcome))
+    page = page_of(run)
+    assert "passed: it is &lt;kept&gt;" in page
+    assert "0.961" in page
+    assert "undefined" in page

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
+from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.report.shapes import check
 from cagepool.runs import Columns, Run, open_run
@@ -97,6 +98,21 @@ class Games(TypedDict):
     games: list[Game]
 
 
+class Outcome(TypedDict):
+    """What came of training to an order."""
+
+    order: str
+    outcome: str
+    reason: str
+    mean: float
+    standard_error: float
+    episodes: int
+    compliance: float | None
+    coverage: float | None
+    decisions: float
+    wasted_fixes: float
+
+
 @dataclass(frozen=True)
 class Folder:
     """One run as the report sees it."""
@@ -108,6 +124,7 @@ class Folder:
     checks: Columns
     evaluation: Evaluation | None  # none: not evaluated yet
     games: Games | None
+    outcome: Outcome | None = None  # none: it has no order, or is still under way
 
     @property
     def is_cage(self) -> bool:
@@ -148,6 +165,7 @@ def _read(run: Run, name: str) -> Folder:
         checks=run.checks(),
         evaluation=cast("Evaluation | None", _json(run.path / "evaluation.json", Evaluation)),
         games=_games(run.path / "games.json"),
+        outcome=cast("Outcome | None", _json(run.path / OUTCOME, Outcome)),
     )
 
 
