@@ -1,6 +1,7 @@
 """Searches from start to end: budget, tables, kill -9."""
 
 import csv
+import io
 import os
 import signal
 import subprocess
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cagepool import runs
 from cagepool.cli.main import run as command
+from cagepool.cli.searching import SearchDisplay
 from cagepool.search import loop
 from cagepool.search.budget import Budget
 from cagepool.search.config import SearchConfig
@@ -169,6 +172,25 @@ def test_one_policy_for_all_orders_ranks_all_of_them(tmp_path: Path) -> None:
 def test_what_a_search_cannot_do_is_refused(setting: str, value: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         SearchConfig(**{**QUICK, setting: value})
+
+
+def test_a_wrong_flag_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["search", "--method", "luck"]) == 2
+    assert capsys.readouterr().err.startswith("cagepool: method must be one of gp-ucb")
+
+
+def test_a_terminal_shows_the_order_the_beliefs_and_the_budget(tmp_path: Path) -> None:
+    config = SearchConfig(**{**QUICK, "total_episodes": 120})
+    run = loop.create(tmp_path / "search", config)
+    console = Console(force_terminal=True, width=120, record=True, file=io.StringIO())
+    with SearchDisplay(console, config) as display:
+        assert loop.search(run, display, lambda: False)
+    text = console.export_text()
+    last = read_decisions(run.path)[-1]
+    assert f"{last.total_episodes} of 120" in text
+    assert f"order {last.iteration}" in text
+    assert "posterior" in text
+    assert f"{last.order}: {last.outcome} after" in text
 
 
 def test_the_folder_of_a_training_is_not_one_of_a_search(

@@ -36,6 +36,9 @@ class Search(SearchConfig):
     resume: Path | None = None
     """Go on with the search in this folder, with the settings that it has."""
 
+    def __post_init__(self) -> None:
+        """Leave the checks to the search's own settings, whose errors read like all others."""
+
 
 def defaults(arguments: Sequence[str]) -> Search:
     """The settings of the search that --resume names, before any other flag is read.

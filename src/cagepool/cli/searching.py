@@ -3,11 +3,10 @@
 import time
 from typing import Self
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision
@@ -75,10 +74,11 @@ class SearchDisplay:
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True)
 
-    def _picture(self, row: Row) -> Group:
+    def _picture(self, row: Row) -> Table:
         total = self._config.total_episodes
         spent = self._spent + int(row["episodes"])
         table = Table.grid(padding=(0, 2))
+        table.add_row("", ProgressBar(total=total, completed=spent, width=50))
         table.add_row("episodes", f"{spent:,} of {total:,}")
         if self._decision is not None:
             table.add_row(f"order {self._decision.iteration}", self._decision.order)
@@ -87,7 +87,7 @@ class SearchDisplay:
             for number in (-self._believed.mean).argsort(kind="stable")[:BEST]:
                 expected = f"{self._believed.mean[number]:.2f} ± {self._believed.std[number]:.2f}"
                 table.add_row("posterior", f"{ALL_ORDERS[number]}  {expected}")
-        return Group(Text(), ProgressBar(total=total, completed=spent, width=60), table)
+        return table
 
 
 def _shown(decision: Decision) -> str:

@@ -20,6 +20,8 @@ DECIDED: Mapping[str, Any] = {
 class SearchConfig(TrainConfig):
     """Everything that decides a search; `total_episodes` is its whole budget."""
 
+    total_episodes: int = 100_000
+    """Training episodes of all orders together, which are never exceeded."""
     red_agent: str = "B_lineAgent"
     """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), mix: one of the three
     drawn for each episode, or several of them joined by +."""
