@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,8 +89,10 @@ def test_a_training_is_allowed_what_is_left(
     assert Budget(total, spent).allowance(most, 10) == allowed
 
 
-def test_a_new_order_starts_from_the_nearest_one_or_from_nothing(tmp_path: Path) -> None:
-    heirs = read_decisions(searched(tmp_path / "heirs").path)
+def test_a_new_order_starts_from_the_nearest_one_or_from_nothing(
+    whole: Path, tmp_path: Path
+) -> None:
+    heirs = read_decisions(whole)
     assert [heir.inherits for heir in heirs[:2]] == [None, 0]
     loners = searched(tmp_path / "loners", inherit=False)
     assert {loner.inherits for loner in read_decisions(loners.path)} == {None}
@@ -100,15 +103,31 @@ def test_a_search_without_a_gate_trains_to_every_order_for_as_long(tmp_path: Pat
     assert [d.episodes for d in read_decisions(run.path)] == [40, 40, 40]
 
 
-@pytest.mark.parametrize("updates", [0, 1, 4, 5, 9])
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search that was never disturbed."""
+    return searched(tmp_path_factory.mktemp("whole") / "search").path
+
+
+@pytest.mark.parametrize("updates", [0, 3, 9])
 def test_a_search_that_is_stopped_and_resumed_makes_the_same_decisions(
-    tmp_path: Path, updates: int
+    whole: Path, tmp_path: Path, updates: int
 ) -> None:
-    whole = searched(tmp_path / "whole")
     parts = loop.create(tmp_path / "parts", SearchConfig(**QUICK))
     assert not loop.search(parts, Silent(), StopAfter(updates))
     assert loop.search(parts, Silent(), lambda: False)
-    assert numbers_of(parts.path) == numbers_of(whole.path)
+    assert numbers_of(parts.path) == numbers_of(whole)
+
+
+def test_tables_that_were_not_written_any_more_are_written_by_the_next_life(
+    whole: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "search"
+    shutil.copytree(whole, copy)
+    (copy / "orders.csv").unlink()
+    (copy / "updates.csv").unlink()
+    assert loop.search(runs.open_run(copy), Silent(), lambda: False)
+    assert numbers_of(copy) == numbers_of(whole)
 
 
 def flags() -> list[str]:
@@ -117,9 +136,10 @@ def flags() -> list[str]:
     return [*given, "--hidden", "8", "--checkpoint-seconds", "0"]
 
 
-def test_a_search_that_is_killed_at_any_moment_makes_the_same_decisions(tmp_path: Path) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert command(["search", *flags(), "--out", str(whole)]) == 0
+def test_a_search_that_is_killed_at_any_moment_makes_the_same_decisions(
+    whole: Path, tmp_path: Path
+) -> None:
+    killed = tmp_path / "killed"
     started = ["-m", "cagepool", "search"]
     arguments = [*started, *flags(), "--out", str(killed)]
     kills = 0

@@ -81,13 +81,8 @@ def search(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -
             if not _train(run, config, pending, decisions, (listener, should_stop)):
                 return False
             listener.trained(decisions[-1])
+        _tabulate(run, config, decisions)  # once more: it may have been killed before it could
     return True
-
-
-def ranking(decisions: list[Decision]) -> list[Decision]:
-    """The latest training of each order, those that pass first, then by reward."""
-    latest = {d.number: d for d in decisions if d.outcome}.values()
-    return sorted(latest, key=lambda d: (not d.passes, -d.observation.score))
 
 
 def _spent(decisions: list[Decision]) -> int:
@@ -133,17 +128,18 @@ def _train(
     episodes = int(training.metrics()["episodes"][-1])
     decisions[-1] = pending.ended(outcome, episodes, _spent(decisions) + episodes)
     write_decisions(run.path, decisions)
-    write_updates(run.path, decisions)
-    _rank(run, config, decisions)
+    _tabulate(run, config, decisions)
     return True
 
 
-def _rank(run: runs.Run, config: SearchConfig, decisions: list[Decision]) -> None:
+def _tabulate(run: runs.Run, config: SearchConfig, decisions: list[Decision]) -> None:
+    """Write the tables that follow from the decisions, all of which have ended."""
+    write_updates(run.path, decisions)
     results: dict[int, Mapping[str, Any]] = {}
     for decision in decisions:
         trainings = sum(other.order == decision.order for other in decisions)
         results[decision.number] = {**asdict(decision), "trainings": trainings}
-    believed = outlook(_observed(decisions), config.gp_beta)
+    believed = outlook(_observed(decisions), config.gp_beta) if decisions else None
     write_orders(run.path, results, believed, reached_types(config))
 
 
