@@ -147,7 +147,7 @@ def _print_loss(console: Console, result: Evaluation) -> None:
 
 
 def _print_compliance(console: Console, result: Evaluation) -> None:
-    if result.trial.order is None or result.env != "native":
+    if result.trial.order is None:
         return
     console.print(f"keeping the order {result.trial.order}")
     table = Table("red", box=box.SIMPLE_HEAD)

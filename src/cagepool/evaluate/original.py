@@ -20,6 +20,7 @@ from cagepool.evaluate.play import Trial
 from cagepool.evaluate.tally import Start
 from cagepool.sim import layout
 from cagepool.sim.batch import Doubles, Ints, Structs
+from cagepool.sim.judge import Judge
 
 GAMES_PER_CORE = 4  # more keep a core busy while another finishes its step
 WATCHED = np.dtype([("state", layout.TRUE_STATE), ("row", layout.TRACE_ROW)])
@@ -64,7 +65,7 @@ class CybORGEngine:
         with make_vec(
             number, env=make, backend="workers", true_state="every", autoreset="disabled"
         ) as envs:
-            yield partial(CybORGGames, envs)
+            yield partial(CybORGGames, envs, trial)
 
 
 class WatchedEnv(CybORGEnv):
@@ -97,10 +98,13 @@ class CybORGGames:
     rewards: Doubles
     moves: Structs
     true_state: Structs
-    counters = np.zeros((0, _core.COUNTER_COUNT), np.int32)  # no order is followed
+    counters: NDArray[np.int32]
 
-    def __init__(self, envs: WorkerVectorEnv, seeds: Seeds) -> None:
+    def __init__(self, envs: WorkerVectorEnv, trial: Trial, seeds: Seeds) -> None:
         """Start a game for each seed; at most one an environment."""
+        self._judge = _judge(trial, len(seeds))
+        unjudged = np.zeros((0, _core.COUNTER_COUNT), np.int32)
+        self.counters = unjudged if self._judge is None else self._judge.counters
         self._envs = envs
         self._seeds = seeds.tolist()
         self.games = len(seeds)
@@ -115,6 +119,8 @@ class CybORGGames:
 
     def step(self, actions: Ints) -> None:
         """Play one action in every game."""
+        if self._judge is not None:  # before the first step nothing but the foothold is held
+            self._judge.see(self.true_state, actions)
         self._envs.send(actions, self._ids)
         ready = self._envs.recv(min_ready=self.games)
         self.observations[ready.ids] = ready.observations
@@ -128,3 +134,9 @@ class CybORGGames:
     def stream_key(self, game: int) -> int:
         """The seed of the game."""
         return int(self._seeds[game])
+
+
+def _judge(trial: Trial, games: int) -> Judge | None:
+    if trial.order is None:
+        return None
+    return Judge(games, trial.order, knowledge=trial.knowledge, definition="host", alignment=0.0)
