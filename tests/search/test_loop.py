@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from cagepool.cli.searching import SearchDisplay
 from cagepool.search import loop
 from cagepool.search.budget import Budget
 from cagepool.search.config import SearchConfig
-from cagepool.search.records import read_decisions
+from cagepool.search.records import Decision, read_decisions, write_decisions
 from cagepool.search.ucb import Outlook
+from cagepool.train import session
 
 QUICK: dict[str, Any] = {
     "n_envs": 10, "max_steps": 10, "update_steps": 10, "check_episodes": 2, "hidden": (8,),
@@ -107,6 +109,25 @@ def test_a_search_without_a_gate_trains_to_every_order_for_as_long(tmp_path: Pat
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search that was never disturbed."""
     return searched(tmp_path_factory.mktemp("whole") / "search").path
+
+
+def test_an_order_that_has_passed_is_trained_on_without_a_gate(tmp_path: Path) -> None:
+    run = loop.create(tmp_path / "search", SearchConfig(**{**QUICK, "total_episodes": 80}))
+    first = Decision(
+        iteration=0, order="user>op_host>enterprise>op_server>defender", why="drawn", run="000",
+        allowance=40,
+    )  # fmt: skip
+    settings = SearchConfig(**QUICK).training_to(first.number, 0, total_episodes=40)
+    assert session.train(
+        runs.create(run.path / "000", settings.as_dict(), "0"), Silent(), lambda: False
+    )
+    outcome = {"outcome": "passed", "mean": -1.0, "standard_error": 0.1, "compliance": 1.0,
+               "coverage": 1.0, "decisions": 2.0, "wasted_fixes": 0.0, "passes": True}  # fmt: skip
+    again = replace(first, iteration=1, run="001", inherits=0)
+    write_decisions(run.path, [first.ended(outcome, 40, 40), again])
+    assert loop.search(run, Silent(), lambda: False)
+    last = read_decisions(run.path)[1]
+    assert (last.outcome, last.episodes) == ("fixed", 40)
 
 
 @pytest.mark.parametrize("updates", [0, 3, 9])

@@ -58,16 +58,10 @@ class SearchConfig(TrainConfig):
         shared = {field.name: getattr(self, field.name) for field in fields(TrainConfig)}
         return TrainConfig(**shared | changes)
 
-    def training_to(
-        self, order: int, iteration: int, episodes: int, start_from: str | None
-    ) -> TrainConfig:
-        """The settings of the training to an order."""
-        return self.training(
-            order=ALL_ORDERS[order],
-            total_episodes=episodes,
-            start_from=start_from,
-            seed=int(np.random.SeedSequence([self.seed, iteration]).generate_state(1)[0]),
-        )
+    def training_to(self, order: int, iteration: int, **changes: Any) -> TrainConfig:
+        """The settings of the training to an order in an iteration."""
+        seed = int(np.random.SeedSequence([self.seed, iteration]).generate_state(1)[0])
+        return self.training(order=ALL_ORDERS[order], seed=seed, **changes)
 
     def universal_training(self) -> TrainConfig:
         """The settings of the one training to all orders."""

@@ -120,7 +120,15 @@ def _train(
 ) -> bool:
     """Train to the order of the pending decision and write down what came of it."""
     parent = None if pending.inherits is None else f"../{decisions[pending.inherits].run}"
-    settings = config.training_to(pending.number, pending.iteration, pending.allowance, parent)
+    # A gate would end training to an order that has passed before with its first batch.
+    is_settled = any(old.passes for old in decisions if old.order == pending.order)
+    settings = config.training_to(
+        pending.number,
+        pending.iteration,
+        total_episodes=pending.allowance,
+        start_from=parent,
+        gate=config.gate and not is_settled,
+    )
     training = _training_run(run, pending.run, settings)
     if not session.train(training, *watched):
         return False

@@ -64,8 +64,7 @@ def most_promising(
 ) -> list[int]:
     """Orders that have not passed by their acquisition values, the highest first, ties by chance.
 
-    Training to one that has passed would end with its first batch; when all have, any may be
-    trained on.
+    One that has passed is settled; when all have, any may be trained on.
     """
     settled = {number for number, one in observed.items() if one.passed}
     shuffled = rng.permutation(len(believed.acquisition))
