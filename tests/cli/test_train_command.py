@@ -67,7 +67,17 @@ def test_a_run_prints_plain_lines_and_what_to_do_next(tmp_path: Path, capsys: Sc
 def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: Path) -> None:
     path = tmp_path / "run"
     ours, theirs = pty.openpty()
-    command = ["train", *SMALL, *LONG, "--async", "--order", "reverse", "--out", str(path)]
+    command = [
+        "train",
+        *SMALL,
+        *LONG,
+        "--async",
+        "--order",
+        "reverse",
+        "--no-gate",
+        "--out",
+        str(path),
+    ]
     with subprocess.Popen(
         [sys.executable, "-m", "cagepool", *command],
         stdout=theirs,
