@@ -188,7 +188,9 @@ def wait_for_change(folder: Path, process: "subprocess.Popen[bytes]") -> None:
 
 
 def contents(folder: Path) -> set[str]:
-    return {str(path) for path in folder.rglob("*") if path.suffix in ("", ".csv")}
+    """What has been written whole; before that it has a hidden name."""
+    paths = (path for path in folder.rglob("*") if not path.name.startswith("."))
+    return {str(path) for path in paths if path.suffix in ("", ".csv")}
 
 
 def test_one_policy_for_all_orders_ranks_all_of_them(tmp_path: Path) -> None:
