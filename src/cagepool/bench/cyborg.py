@@ -7,7 +7,8 @@ from statistics import median
 
 from cagepool import _core
 from cagepool.bench import machine
-from cagepool.bench.measure import Measurement, Pace
+from cagepool.bench.measure import Pace
+from cagepool.bench.result import Result
 from cagepool.bench.vectors import Gymnasium, Ours
 from cagepool.bench.workers import Make, compared
 from cagepool.envs.cyborg import CybORGEnv
@@ -28,12 +29,8 @@ class CyborgConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CyborgResult:
-    """What was measured, group by group; the members of a group took turns."""
-
-    machine: dict[str, object]
-    load_after: float
-    groups: dict[str, list[Measurement]]
+class CyborgResult(Result):
+    """CybORG in worker processes beside CybORG in one."""
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -46,15 +43,6 @@ class CyborgResult:
             kept = rates["ours, free, true state"] / rates["ours, free"]
             ratios[f"{group}: rate kept with the true state"] = kept
         return {name: round(ratios[name], 3) for name in sorted(ratios)}
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "machine": self.machine,
-            "load_after": self.load_after,
-            "groups": {name: [m.as_dict() for m in group] for name, group in self.groups.items()},
-            "ratios": self.ratios,
-        }
 
 
 def measure_cyborg(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.bench import elsewhere, machine
 from cagepool.bench.measure import Clock, Contender, Measurement, Pace, Settings, compare, timed
+from cagepool.bench.result import Result
 from cagepool.envs import make_vec
 from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.reds import MIX
@@ -41,13 +42,8 @@ class EngineConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineResult:
-    """What was measured, group by group; the members of a group took turns."""
-
-    machine: dict[str, object]
-    """What it was measured on, and how busy that was before."""
-    load_after: float
-    groups: dict[str, list[Measurement]]
+class EngineResult(Result):
+    """The native games, and what they are compared with."""
 
     def cost(self, group: str, name: str = "Batch.step", **settings: object) -> float:
         """Median nanoseconds of a step of the one contender with these settings; none: without."""
@@ -65,15 +61,11 @@ class EngineResult:
         groups = (_ratios_within, _ratios_of_vectors, _ratios_elsewhere)
         return {name: round(value, 3) for ratios in groups for name, value in ratios(self)}
 
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+    def facts(self) -> dict[str, object]:
+        """What else belongs into the JSON."""
         return {
-            "machine": self.machine,
-            "load_after": self.load_after,
             "bytes_per_game": _core.GAME_BYTES,
             "bytes_of_true_state_per_game": _core.TRUE_STATE_BYTES,
-            "groups": {name: [m.as_dict() for m in group] for name, group in self.groups.items()},
-            "ratios": self.ratios,
         }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from cagepool.bench import machine
 from cagepool.bench.measure import Clock, Contender, Measurement, Pace, compare, timed
+from cagepool.bench.result import Result
 from cagepool.train.config import TrainConfig
 from cagepool.train.ppo import Trainer, use_threads
 
@@ -37,12 +38,8 @@ class BenchTrainConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchTrainResult:
-    """What was measured, group by group; the members of a group took turns."""
-
-    machine: dict[str, object]
-    load_after: float
-    groups: dict[str, list[Measurement]]
+class BenchTrainResult(Result):
+    """Collection and whole training, ours beside Stable-Baselines3."""
 
     def rates(self, group: str) -> dict[str, float]:
         """Median steps a second."""
@@ -59,15 +56,6 @@ class BenchTrainResult:
             if peers
             else {}
         )
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "machine": self.machine,
-            "load_after": self.load_after,
-            "groups": {name: [m.as_dict() for m in group] for name, group in self.groups.items()},
-            "ratios": self.ratios,
-        }
 
 
 def measure_training(

@@ -14,6 +14,7 @@ from statistics import median
 
 from cagepool.bench import machine
 from cagepool.bench.measure import Contender, Measurement, Pace, compare
+from cagepool.bench.result import Result
 from cagepool.bench.vectors import Gymnasium, Ours, pufferlib, stable_baselines
 from cagepool.envs import WorkerVectorEnv
 from cagepool.envs.makers import Maker
@@ -39,12 +40,9 @@ class WorkersConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkersResult:
-    """What was measured, group by group; the members of a group took turns."""
+class WorkersResult(Result):
+    """Worker processes beside the vector environments of other libraries."""
 
-    machine: dict[str, object]
-    load_after: float
-    groups: dict[str, list[Measurement]]
     start: dict[str, float]
     """Seconds to start, and memory, of the largest number of environments."""
     waiting: int
@@ -59,15 +57,9 @@ class WorkersResult:
         """The figures that claims are made of, each from one group."""
         return {name: round(value, 3) for name, value in _ratios(self)}
 
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "machine": self.machine,
-            "load_after": self.load_after,
-            "start": self.start,
-            "groups": {name: [m.as_dict() for m in group] for name, group in self.groups.items()},
-            "ratios": self.ratios,
-        }
+    def facts(self) -> dict[str, object]:
+        """What else belongs into the JSON."""
+        return {"start": self.start}
 
 
 def measure_workers(

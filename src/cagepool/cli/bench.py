@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from rich import box
 from rich.console import Console
@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 from cagepool.bench.cyborg import CyborgConfig, measure_cyborg
 from cagepool.bench.engine import EngineConfig, measure_engine
 from cagepool.bench.measure import Measurement, Pace
+from cagepool.bench.result import Result
 from cagepool.bench.workers import WorkersConfig, measure_workers
 from cagepool.cli.progress import progress_bars
 
@@ -36,29 +37,6 @@ class Bench:
     """Folder with another build of cagepool to compare with."""
     cyborg_python: Annotated[str | None, arg(metavar="PYTHON")] = None
     """A Python that can import CybORG, to compare with; none: this one, if it can."""
-
-
-class Result(Protocol):
-    """What came out of a measurement, group by group."""
-
-    @property
-    def machine(self) -> dict[str, object]:
-        """What it was measured on."""
-
-    @property
-    def load_after(self) -> float:
-        """How busy the machine was at the end."""
-
-    @property
-    def groups(self) -> dict[str, list[Measurement]]:
-        """Contenders that took turns."""
-
-    @property
-    def ratios(self) -> dict[str, float]:
-        """The figures that claims are made of."""
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
 
 
 def bench(command: Bench) -> None:
