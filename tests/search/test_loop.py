@@ -22,24 +22,14 @@ from cagepool.search import loop
 from cagepool.search.budget import Budget
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision, read_decisions, write_decisions
-from cagepool.search.ucb import Outlook
 from cagepool.train import session
+from tests.search.silent import Silent
 
 QUICK: dict[str, Any] = {
     "n_envs": 10, "max_steps": 10, "update_steps": 10, "check_episodes": 2, "hidden": (8,),
     "appraisal_episodes": 4, "total_episodes": 175, "max_episodes_per_order": 40, "patience": 2,
     "compliance_threshold": 0.5, "min_decisions": 0.1,
 }  # fmt: skip
-
-
-class Silent:
-    def updated(self, row: Any) -> None: ...
-
-    def checked(self, row: Any, check: object, *, is_best: bool) -> None: ...
-
-    def decided(self, decision: Any, believed: Outlook | None, spent: int) -> None: ...
-
-    def trained(self, decision: Any) -> None: ...
 
 
 class StopAfter:
