@@ -12,15 +12,29 @@ SOURCE = Path(__file__).parents[1] / "src"
 MODULES = sorted(path.relative_to(SOURCE) for path in (SOURCE / "cagepool").rglob("*.py"))
 
 # A layer may import itself, those after it, and leaves; a leaf imports nothing of ours.
-LAYERS = ("cli", "report", "bench", "search", "train", "evaluate", "envs", "sim", "_core")
+LAYERS = (
+    "cli",
+    "report",
+    "bench",
+    "search",
+    "train",
+    "integrations",
+    "evaluate",
+    "envs",
+    "sim",
+    "_core",
+)
 LEAVES = ("errors", "runs")
 HOMES = {
-    "gymnasium": ("cagepool.envs",),
+    "gymnasium": ("cagepool.envs", "cagepool.integrations"),
     "matplotlib": ("cagepool.report",),
-    "ray": ("cagepool.envs.cluster",),
+    "pettingzoo": ("cagepool.integrations.pettingzoo",),
+    "ray": ("cagepool.train.cluster", "cagepool.integrations.rllib"),
     "rich": ("cagepool.cli",),
+    "sb3_contrib": ("cagepool.integrations.sb3",),
     "sklearn": ("cagepool.search",),
-    "torch": ("cagepool.evaluate", "cagepool.train"),
+    "stable_baselines3": ("cagepool.integrations.sb3", "cagepool.bench.sb3"),
+    "torch": ("cagepool.evaluate", "cagepool.train", "cagepool.integrations"),
     "tyro": ("cagepool.cli",),
 }
 
