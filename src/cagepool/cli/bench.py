@@ -1,9 +1,7 @@
 """`cagepool bench`: measure, print a table, write JSON."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,74 +10,76 @@ from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cagepool.bench.cyborg import CyborgConfig, measure_cyborg
-from cagepool.bench.engine import EngineConfig, measure_engine
-from cagepool.bench.measure import Measurement, Pace
+from cagepool.bench.catalogue import BENCHES, Name, Options
+from cagepool.bench.measure import Measurement
 from cagepool.bench.result import Result
-from cagepool.bench.workers import WorkersConfig, measure_workers
 from cagepool.cli.progress import progress_bars
 
-QUICK = Pace(repetitions=3, seconds=0.02)
+ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in BENCHES.items())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """Measure speed: contenders take turns in one run; median and quartiles are shown."""
 
-    what: Positional[Literal["engine", "workers", "cyborg", "train"]] = "engine"
-    """What to measure: the native games, worker processes, CybORG in worker processes, or whole
-    training."""
+    what: Annotated[Positional[Name | Literal["all"]], arg(help=f"What to measure. {ABOUT}.")] = (
+        "all"
+    )
     quick: bool = False
     """Under a minute, and rough."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """JSON file to write."""
+    """JSON file to write; of `all`, a folder for one file each."""
     other_build: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """Folder with another build of cagepool to compare with."""
     cyborg_python: Annotated[str | None, arg(metavar="PYTHON")] = None
     """A Python that can import CybORG, to compare with; none: this one, if it can."""
 
+    @property
+    def options(self) -> Options:
+        """What the benches are told."""
+        return Options(
+            quick=self.quick, other_build=self.other_build, cyborg_python=self.cyborg_python
+        )
+
 
 def bench(command: Bench) -> None:
-    """Measure speed, print a table and write JSON."""
-    if command.out is not None and (command.out.is_dir() or not command.out.parent.is_dir()):
-        raise ValueError(f"out must be a file in a folder that exists, got {command.out}")
-    result = _measured(command)
-    if command.out is not None:
-        command.out.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
-    _print(Console(highlight=False), result)
+    """Measure speed, print tables and write JSON."""
+    _check(command)
+    console = Console(highlight=False)
+    for name, entry in BENCHES.items():
+        if command.what not in (name, "all"):
+            continue
+        if obstacle := entry.obstacle():
+            console.print(f"{name} is left out: it {obstacle}\n")
+            continue
+        result = _measured(name, command.options)
+        if command.out is not None:
+            file = command.out / f"{name}.json" if command.what == "all" else command.out
+            file.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
+        _print(console, result)
 
 
-def _measured(command: Bench) -> Result:
+def _check(command: Bench) -> None:
+    """Refuse before anything is measured."""
+    out = command.out
+    if command.what == "all":
+        if out is not None and not out.is_dir():
+            raise ValueError(f"out must be a folder that exists, got {out}")
+        return
+    if obstacle := BENCHES[command.what].obstacle():
+        raise ValueError(f"{command.what} {obstacle}")
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise ValueError(f"out must be a file in a folder that exists, got {out}")
+
+
+def _measured(name: Name, options: Options) -> Result:
     with progress_bars() as progress:
         bar = progress.add_task("measuring", total=None)
 
         def show(group: str, done: int, total: int) -> None:
-            progress.update(bar, description=group, completed=done, total=total)
+            progress.update(bar, description=f"{name}: {group}", completed=done, total=total)
 
-        if command.what == "workers":
-            few = WorkersConfig(pace=QUICK, sizes=(1, 20), waiting=10)
-            return measure_workers(few if command.quick else WorkersConfig(), show)
-        if command.what == "cyborg":
-            small = CyborgConfig(pace=QUICK, sizes=(4,))
-            return measure_cyborg(small if command.quick else CyborgConfig(), show)
-        if command.what == "train":
-            return _measured_training(show, quick=command.quick)
-        config = EngineConfig(
-            pace=QUICK if command.quick else Pace(),
-            other_build=command.other_build,
-            cyborg_python=command.cyborg_python,
-        )
-        return measure_engine(config, show)
-
-
-def _measured_training(show: Callable[[str, int, int], None], *, quick: bool) -> Result:
-    if find_spec("torch") is None:
-        raise ValueError("training needs torch: pip install 'cagepool[train]'")
-    # Imported late: PyTorch takes a second to load.
-    from cagepool.bench.train import BenchTrainConfig, measure_training  # noqa: PLC0415
-
-    small = BenchTrainConfig(pace=QUICK, sb3_minibatches=(2500,))
-    return measure_training(small if quick else BenchTrainConfig(), show)
+        return BENCHES[name].measure(options, show)
 
 
 def _print(console: Console, result: Result) -> None:
