@@ -24,7 +24,7 @@ LAYERS = (
     "sim",
     "_core",
 )
-LEAVES = ("errors", "runs")
+LEAVES = ("errors", "extras", "runs")
 HOMES = {
     "gymnasium": ("cagepool.envs", "cagepool.integrations"),
     "matplotlib": ("cagepool.report",),

@@ -6,7 +6,7 @@ from importlib import metadata
 
 import pytest
 
-from tests.cli.command import cagepool, python
+from tests.cli.command import cagepool
 
 FEW = ("--episodes", "20")
 
@@ -114,17 +114,3 @@ def test_help_names_the_commands_and_their_flags() -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert cagepool("--version").stdout == f"cagepool {metadata.version('cagepool')}\n"
-
-
-@pytest.mark.parametrize("library", ["tyro", "rich"])
-def test_without_its_libraries_the_command_line_says_what_to_install(library: str) -> None:
-    without = (
-        f"import sys; sys.modules[{library!r}] = None; from cagepool.cli.main import main; main()"
-    )
-
-    done = python("-c", without, "play")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"cagepool: the command line needs {library}: pip install 'cagepool[cli]'\n"
-    )

@@ -3,7 +3,8 @@
 import io
 import sys
 from importlib import metadata
-from importlib.util import find_spec
+
+from cagepool import extras
 
 FAILED = 1
 WRONG_CALL = 2
@@ -20,17 +21,12 @@ def run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         print(f"cagepool {metadata.version('cagepool')}")
         return 0
-    missing = [library for library in ("tyro", "rich") if find_spec(library) is None]
-    if missing:
-        return _refused(
-            f"the command line needs {' and '.join(missing)}: pip install 'cagepool[cli]'"
-        )
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without a sign for ± still gets a table.
         sys.stdout.reconfigure(errors="replace")
-    from cagepool.cli import commands  # noqa: PLC0415 - needs the libraries
-
     try:
+        with extras.needed("the command line", "cli", "tyro", "rich"):
+            from cagepool.cli import commands  # noqa: PLC0415 - needs the libraries
         commands.run(arguments)
     except (ValueError, OSError, KeyboardInterrupt) as error:
         return _ended(error)

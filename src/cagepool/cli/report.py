@@ -1,11 +1,12 @@
 """`cagepool report`: one page about one or several runs."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
+
+from cagepool import extras
 
 PAGE = "report.html"
 
@@ -22,11 +23,8 @@ class Report:
 
 def report(command: Report) -> None:
     """Write one HTML page about runs, and say where it is."""
-    missing = [library for library in ("matplotlib", "jinja2") if find_spec(library) is None]
-    if missing:
-        needed = " and ".join(missing)
-        raise ValueError(f"a report needs {needed}: pip install 'cagepool[report]'")
-    from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
+    with extras.needed("a report", "report", "matplotlib", "jinja2"):
+        from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
 
     folder = command.runs[0] if len(command.runs) == 1 else Path()
     out = command.out or folder / PAGE

@@ -5,18 +5,17 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
 
-from cagepool import runs
+from cagepool import extras, runs
 from cagepool.cli.train import check_unchanged, stop_on_interrupt
 from cagepool.search.config import SearchConfig
 from cagepool.search.folder import ORDERS
 from cagepool.train.config import parsed
 
-NEEDED = {"torch": "torch", "tensorboard": "tensorboard", "sklearn": "scikit-learn"}
+NEEDED = ("torch", "tensorboard", "safetensors", "sklearn")
 OURS = ("out", "resume", "fixed_episodes")  # flags that are not settings of a search
 SHOWN = 10  # orders of the final ranking
 
@@ -55,12 +54,9 @@ def defaults(arguments: Sequence[str]) -> Search:
 
 def search(command: Search) -> None:
     """Search the 120 workflow orders for the one whose policy defends best."""
-    missing = [library for module, library in NEEDED.items() if find_spec(module) is None]
-    if missing:
-        needed = " and ".join(missing)
-        raise ValueError(f"a search needs {needed}: pip install 'cagepool[search]'")
-    from cagepool.cli.searching import SearchDisplay  # noqa: PLC0415 - they take a second to load
-    from cagepool.search import loop  # noqa: PLC0415
+    with extras.needed("a search", "search", *NEEDED):  # they take a second to load
+        from cagepool.cli.searching import SearchDisplay  # noqa: PLC0415
+        from cagepool.search import loop  # noqa: PLC0415
 
     run = _run(command)
     console = Console(highlight=False)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import arg
 
-from cagepool import runs
+from cagepool import extras, runs
 from cagepool.cli.live import Display
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
@@ -82,11 +81,10 @@ def defaults(arguments: Sequence[str]) -> Train:
 
 def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
-    if find_spec("torch") is None or find_spec("tensorboard") is None:
-        raise ValueError("training needs torch and tensorboard: pip install 'cagepool[train]'")
     # Threads that wait by spinning take the core from others, and training down with them.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from cagepool.train import session  # noqa: PLC0415 - PyTorch takes a second to load
+    with extras.needed("training", "train", "torch", "tensorboard", "safetensors"):
+        from cagepool.train import session  # noqa: PLC0415 - PyTorch takes a second to load
 
     run = _run(command)
     console = Console(highlight=False)

@@ -1,0 +1,1 @@
+"""The games in other libraries' terms; each module needs its library."""

@@ -1,0 +1,48 @@
+"""Where a library is missing, one sentence says what to install."""
+
+import pytest
+
+from cagepool import extras
+from tests.cli.command import python
+
+WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+
+class Blind(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name == {library!r} else PathFinder.find_spec(name, path, target)
+
+sys.meta_path = [Blind if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+COMMAND = "from cagepool.cli.main import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("library", "call", "sentence"),
+    [
+        ("tyro", "play", "the command line needs tyro: pip install 'cagepool[cli]'"),
+        ("rich", "play", "the command line needs rich: pip install 'cagepool[cli]'"),
+        ("torch", "train", "training needs torch: pip install 'cagepool[train]'"),
+        ("safetensors", "train", "training needs safetensors: pip install 'cagepool[train]'"),
+        ("torch", "bench train", "train needs torch: pip install 'cagepool[train]'"),
+        ("sklearn", "search", "a search needs scikit-learn: pip install 'cagepool[search]'"),
+        ("matplotlib", "report x", "a report needs matplotlib: pip install 'cagepool[report]'"),
+        ("jinja2", "report x", "a report needs jinja2: pip install 'cagepool[report]'"),
+    ],
+)
+def test_a_command_says_what_to_install(library: str, call: str, sentence: str) -> None:
+    done = python("-c", WITHOUT.format(library=library) + COMMAND, *call.split())
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"cagepool: {sentence}\n"
+
+
+def test_all_that_is_missing_is_named_at_once() -> None:
+    sentence = r"^it needs no_such and scikit-learn-x: pip install 'cagepool\[some\]'$"
+    with (
+        pytest.raises(extras.MissingExtraError, match=sentence),
+        extras.needed("it", "some", "numpy", "no_such", "scikit-learn-x"),
+    ):
+        pytest.fail("the imports were tried")
