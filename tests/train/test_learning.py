@@ -10,6 +10,7 @@ from cagepool.envs.native import NativeVectorEnv
 from cagepool.train import session
 from cagepool.train.check import check
 from cagepool.train.config import TrainConfig
+from cagepool.train.crew import LocalCrew
 from cagepool.train.ppo import Trainer, Update
 from tests.train.listening import Silent, never
 
@@ -126,8 +127,9 @@ def test_the_alignment_reward_is_learned_from_and_is_no_part_of_the_return() -> 
     plain = TrainConfig(n_envs=20, total_episodes=20, max_steps=60, update_steps=60, hidden=(8,))
     order = {"order": "critical_first", "alignment_lambda": 30.0, "reward_scale": 1.0}
     with Trainer(TrainConfig(**{**vars(plain), **order})) as trainer:
-        collected = trainer._collect()
-        envs = trainer.collector.envs
+        collected = trainer._collected()
+        assert isinstance(trainer.crew, LocalCrew)
+        envs = trainer.crew.station.collector.envs
         assert isinstance(envs, NativeVectorEnv)
         counters = envs.batch.episode_counters.copy()
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from cagepool import runs
 from cagepool.train import session
 from cagepool.train.config import TrainConfig, from_dict
+from cagepool.train.crew import LocalCrew
 from cagepool.train.ppo import Trainer
 from tests.train.kept import outcome, table
 from tests.train.listening import Silent, never
@@ -129,9 +131,9 @@ def test_environments_that_cannot_be_saved_go_on_with_other_luck(tmp_path: Path)
     session.train(run, Silent(), after(2))
     checkpoint = run.checkpoint("last")
 
-    with Trainer(config) as fresh, Trainer(config) as resumed:
+    with closing(LocalCrew(config)) as fresh, closing(LocalCrew(config)) as resumed:
         resumed.restore(checkpoint.arrays, checkpoint.state)
-        numbers = [trainer._rollouts[0].inputs[0, :, 0].tolist() for trainer in (fresh, resumed)]
+        numbers = [crew.station.rollouts[0].inputs[0, :, 0].tolist() for crew in (fresh, resumed)]
 
     assert numbers[0] != numbers[1]
 

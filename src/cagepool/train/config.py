@@ -126,6 +126,11 @@ class TrainConfig(InputConfig, PpoConfig, GateConfig, RunConfig):
         return self.env == ENVIRONMENT_ID and self.backend in ("auto", "native")
 
     @property
+    def pool(self) -> str:
+        """The backend of the environments themselves, wherever they are."""
+        return self.backend
+
+    @property
     def check_interval(self) -> int:
         """Episodes between two checks."""
         if not self.checks:
