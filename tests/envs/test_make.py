@@ -1,5 +1,6 @@
 """`make_vec` makes what it is asked for, and refuses what would be ignored."""
 
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -9,8 +10,12 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
+from cagepool.envs.probes import Probe, Working
+from cagepool.errors import EnvironmentFault
 from tests.envs.contract import assert_same
 from tests.envs.workers.toys import Checksummed
+
+COSTLY = partial(Working, 0.002)
 
 
 @pytest.mark.parametrize(
@@ -19,14 +24,29 @@ from tests.envs.workers.toys import Checksummed
         (2, None, NativeVectorEnv),
         (1, "cagepool/CAGE2-v0", NativeVectorEnv),
         (1, Checksummed, SyncVectorEnv),
-        (2, Checksummed, WorkerVectorEnv),
-        (2, [Checksummed, Checksummed], WorkerVectorEnv),
+        (2, Probe, SyncVectorEnv),
+        (2, [COSTLY, COSTLY], WorkerVectorEnv),
+        (100, Probe, WorkerVectorEnv),
     ],
 )
 def test_the_backend_is_chosen_by_environment_and_count(num_envs: int, env: Any, kind: Any) -> None:
     envs = make_vec(num_envs, env=env)
     assert isinstance(envs, kind)
     envs.close()
+
+
+def test_a_setting_of_workers_chooses_them() -> None:
+    with make_vec(1, env=Probe, timeout=5) as envs:  # type: ignore[attr-defined]
+        assert isinstance(envs, WorkerVectorEnv)
+
+
+def test_an_environment_that_fails_when_tried_is_left_to_workers() -> None:
+    with pytest.raises(EnvironmentFault, match="no such thing"):
+        make_vec(2, env=_failing)
+
+
+def _failing() -> gym.Env[Any, Any]:
+    raise OSError("no such thing")
 
 
 @pytest.mark.parametrize(("backend", "kind"), [("sync", SyncVectorEnv), ("pipes", AsyncVectorEnv)])

@@ -1,10 +1,11 @@
 """The front door."""
 
-import sys
+from collections.abc import Collection
 from typing import Any, Literal, TypeAlias, Unpack, cast, overload
 
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
+from cagepool.envs.choice import backend_for
 from cagepool.envs.makers import Source, is_ours, makers_for
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.settings import Autoreset, RenderMode, VectorSettings, mode_name
@@ -71,8 +72,9 @@ def make_vec(
         env: A function that makes one, a list with a function for each, or a name that Gymnasium
             knows; none: CAGE-2.
         backend: `native`: CAGE-2 in this process; `workers`: processes and shared memory; `sync`
-            and `pipes`: Gymnasium's SyncVectorEnv and AsyncVectorEnv; `auto`: the first of
-            `native`, `workers` and `pipes` that can do it, or `sync` for a single one.
+            and `pipes`: Gymnasium's SyncVectorEnv and AsyncVectorEnv; `auto`: `native` for
+            CAGE-2, `workers` if a setting of theirs is given, and else whichever is expected to
+            be fastest, see `envs.choice`; for that one environment is made and tried.
         autoreset: When an environment that is over starts anew.
         copy: Whether the caller owns what `reset` and `step` return; if not, the next call
             overwrites it.
@@ -91,9 +93,9 @@ def make_vec(
     """
     if backend not in _BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(_BACKENDS)}; got {backend!r}")
-    chosen = _chosen(num_envs, env) if backend == "auto" else backend
     given = cast("dict[str, Any]", settings)
-    _check_taken(chosen, given)
+    chosen = _settled(backend, env, given)
+    _check_taken(chosen or "sync", given)
     if chosen == "native":
         if not is_ours(env):
             raise ValueError(f"backend 'native' plays CAGE-2 only, got env={env!r}")
@@ -102,6 +104,7 @@ def make_vec(
         )
     pool = {name: given.pop(name) for name in WorkerSettings.__annotations__ if name in given}
     makers = makers_for(num_envs, env, given)
+    chosen = chosen or backend_for(makers)
     if chosen == "workers":
         return WorkerVectorEnv(makers, autoreset=autoreset, copy=copy, **pool)
     mode = AutoresetMode[mode_name(autoreset).upper()]
@@ -111,12 +114,13 @@ def make_vec(
     return AsyncVectorEnv(makers, copy=copy, autoreset_mode=mode, context="forkserver")
 
 
-def _chosen(num_envs: int, env: Source) -> Backend:
+def _settled(backend: Backend, env: Source, settings: Collection[str]) -> Backend | None:
+    """The backend, if it is known before an environment has been tried."""
+    if backend != "auto":
+        return backend
     if is_ours(env):
         return "native"
-    if num_envs == 1:
-        return "sync"
-    return "workers" if sys.platform == "linux" else "pipes"
+    return "workers" if WorkerSettings.__annotations__.keys() & settings else None
 
 
 def _check_taken(backend: Backend, settings: dict[str, Any]) -> None:

@@ -1,0 +1,78 @@
+"""`auto` expects what its model of costs says, and tries an environment only if that can matter."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cagepool.envs import choice
+from cagepool.envs.probes import Probe
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "step_s", "processes", "expected"),
+    [
+        (2, 1e-6, 2, "sync"),
+        (2, 20e-6, 2, "workers"),
+        (5, 1e-6, 2, "sync"),
+        (5, 10e-6, 2, "workers"),
+        (100, 0.0, 2, "workers"),
+        (5, 1e-2, 1, "sync"),
+    ],
+)
+def test_processes_are_taken_where_they_save_more_than_they_cost(
+    num_envs: int, step_s: float, processes: int, expected: str
+) -> None:
+    assert choice.fastest(("sync", "workers"), num_envs, step_s, processes) == expected
+
+
+def test_a_step_of_all_takes_as_long_as_the_fullest_process() -> None:
+    one = choice.seconds("workers", 2, 1.0, 2)
+    assert choice.seconds("workers", 3, 1.0, 2) == pytest.approx(one + 1, abs=1e-4)  # overhead
+    assert choice.seconds("sync", 3, 1.0, 2) == pytest.approx(3, abs=1e-4)  # overhead
+
+
+class Counted(Probe):
+    """Ends every third step, and counts what is done to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.resets = self.steps = 0
+        self.closed = False
+
+    def reset(self, **keywords: Any) -> Any:
+        self.resets += 1
+        return super().reset(**keywords)
+
+    def step(self, action: np.int64) -> Any:
+        self.steps += 1
+        seen, reward, _, _, infos = super().step(action)
+        return seen, reward, self.steps % 3 == 0, False, infos
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_trial_is_short_resets_what_has_ended_and_closes() -> None:
+    env = Counted()
+    assert choice.tried(lambda: env) is not None
+    assert 1 <= env.steps <= choice.TRIAL_STEPS
+    assert env.resets == 1 + env.steps // 3
+    assert env.closed
+
+
+def test_no_environment_is_tried_where_its_cost_cannot_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choice, "cores", lambda: 2)
+    made: list[Counted] = []
+
+    def make() -> Counted:
+        made.append(Counted())
+        return made[-1]
+
+    assert choice.backend_for([make]) == "sync"
+    assert choice.backend_for([make] * 1000) == "workers"
+    assert made == []
+    choice.backend_for([make] * 3)
+    assert len(made) == 1
