@@ -7,6 +7,13 @@ import pytest
 from cagepool.bench.measure import Contender, Measurement, Pace, compare, timed
 
 
+@pytest.fixture(autouse=True)
+def _a_steady_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference takes 2 ms a call, and no time at all."""
+    steady = Contender(name="reference", settings={}, steps=1, clock=lambda calls: 0.002 * calls)
+    monkeypatch.setattr("cagepool.bench.measure.reference_contender", lambda: steady)
+
+
 class FakeClock:
     """Takes a fixed time a call, and writes down who was asked for how many calls."""
 
@@ -67,6 +74,27 @@ def test_a_clock_too_coarse_to_see_a_call_is_asked_for_more() -> None:
     assert 0.1 <= result.seconds[0] <= 0.4
 
 
+def test_the_reference_takes_its_turn_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        "cagepool.bench.measure.reference_contender", lambda: contender("reference", 0.01, log)
+    )
+    pair = [contender("a", 0.1, log), contender("b", 0.1, log)]
+
+    measurements = compare(pair, Pace(repetitions=2, seconds=0.2), lambda: None)
+
+    assert [name for name, _ in log[-6:]] == ["reference", "a", "b"] * 2
+    assert [one.name for one in measurements] == ["a", "b"]
+    assert [one.reference for one in measurements] == [pytest.approx([0.01, 0.01])] * 2  # divided
+
+
+def test_the_warm_up_is_told_but_not_counted() -> None:
+    (result,) = compare([contender("a", 0.05, [])], Pace(repetitions=2), lambda: None)
+
+    assert result.warm_up_s == pytest.approx(0.05 + 0.1)  # once, then twice: half of a turn
+    assert len(result.seconds) == 2
+
+
 def test_progress_is_told_of_every_turn() -> None:
     log: list[tuple[str, int]] = []
     told: list[int] = []
@@ -120,6 +148,13 @@ def test_the_json_form_holds_settings_beside_figures() -> None:
         "red": "SleepAgent",
         "nanoseconds_per_step": {"median": 2.0, "quartiles": [1.0, 4.0], "repetitions": 3},
         "steps_per_second": 500_000_000,
+        "turns": {
+            "calls": 1,
+            "steps_in_a_call": 1000,
+            "warm_up_s": 0.0,
+            "seconds": [1e-6, 2e-6, 4e-6],
+            "reference": [],
+        },
     }
 
 

@@ -1,18 +1,19 @@
 """All benches by name; a new one is a function here, a line in `BENCHES` and a word in `Name`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cagepool.bench.measure import Pace
+from cagepool.bench.neighbours import Watch
 from cagepool.bench.result import Result
 
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Is told the group under way, the turns done and the turns there are."""
 
-QUICK = Pace(repetitions=3, seconds=0.02)
+QUICK = Pace(repetitions=5, seconds=0.02)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,3 +87,10 @@ BENCHES: dict[Name, Entry] = {
     "cyborg": Entry("CybORG in worker processes", _cyborg, CYBORG),
     "train": Entry("whole training", _train, TORCH),
 }
+
+
+def run(name: Name, options: Options, progress: Progress) -> Result:
+    """Measure, and see how busy others keep the machine meanwhile."""
+    watch = Watch()
+    result = BENCHES[name].measure(options, progress)
+    return replace(result, bench=name, busy=watch.busy())

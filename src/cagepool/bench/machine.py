@@ -3,22 +3,27 @@
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
 from cagepool import _core
 
+LIBRARIES = (
+    *("cagepool", "numpy", "gymnasium", "torch", "stable_baselines3", "sb3_contrib"),
+    *("pufferlib", "ray", "torchrl", "pettingzoo", "CybORG"),
+)
+
 
 def describe() -> dict[str, object]:
     """Processor, versions, commit, and how busy the machine is now."""
-    versions = {name: metadata.version(name) for name in ("cagepool", "numpy", "gymnasium")}
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "compiler": _core.COMPILER,
-        **versions,
+        **_versions(),
         "commit": _commit(),
         "load": load(),
     }
@@ -27,6 +32,15 @@ def describe() -> dict[str, object]:
 def load() -> float:
     """Processes that wanted to run during the last minute, on average."""
     return round(os.getloadavg()[0], 2)
+
+
+def _versions() -> dict[str, str]:
+    """Of every library that may take part and is there."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def _processor() -> str:

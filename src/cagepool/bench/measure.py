@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
+REFERENCE_S = 0.2  # the longest turn of the reference
 Settings: TypeAlias = dict[str, str | float | bool]
 
 
@@ -39,6 +42,9 @@ class Measurement:
     """Calls in one repetition."""
     seconds: list[float] = field(repr=False)
     """Of each repetition."""
+    reference: list[float] = field(default_factory=list, repr=False)
+    """Seconds of a call of the reference in each repetition; none: it took no part."""
+    warm_up_s: float = 0.0
 
     @property
     def nanoseconds(self) -> list[float]:
@@ -65,6 +71,17 @@ class Measurement:
             **self.settings,
             "nanoseconds_per_step": cost,
             "steps_per_second": round(self.steps_per_second),
+            "turns": self._turns(),
+        }
+
+    def _turns(self) -> dict[str, object]:
+        """Every repetition, for whoever compares two runs."""
+        return {
+            "calls": self.calls,
+            "steps_in_a_call": self.steps,
+            "warm_up_s": _digits(self.warm_up_s),
+            "seconds": [_digits(value) for value in self.seconds],
+            "reference": [_digits(value) for value in self.reference],
         }
 
 
@@ -101,29 +118,68 @@ def timed(call: Callable[[], object]) -> Clock:
 def compare(
     contenders: Iterable[Contender], pace: Pace, progress: Callable[[], object]
 ) -> list[Measurement]:
-    """Time contenders in turns, after a warm-up; `progress` is called after each turn."""
-    lanes: list[tuple[Contender, int, list[float]]] = [
-        (contender, _calls_in(contender.clock, pace.seconds), []) for contender in contenders
-    ]
+    """Time contenders in turns, after a warm-up; `progress` is called after each turn.
+
+    The reference takes its turn in every round: it tells how fast the machine itself was then.
+    """
+    lanes = [_Lane(contender, pace.seconds) for contender in contenders]
+    reference = _Lane(reference_contender(), min(pace.seconds, REFERENCE_S))
     for _ in range(pace.repetitions):
-        for contender, calls, seconds in lanes:
-            seconds.append(contender.clock(calls))
+        reference.take_turn()
+        for lane in lanes:
+            lane.take_turn()
             progress()
-    return [
-        Measurement(
-            name=contender.name,
-            settings=contender.settings,
-            steps=contender.steps,
-            calls=calls,
-            seconds=seconds,
+    speeds = [seconds / reference.calls for seconds in reference.seconds]
+    return [lane.measurement(speeds) for lane in lanes]
+
+
+def reference_contender() -> Contender:
+    """Fixed work, half in Python and half in numpy, that no change of ours can touch."""
+    row = np.random.default_rng(0).random(2000)
+
+    def work() -> None:
+        total = 0
+        for number in range(2000):
+            total += number * number
+        for _ in range(4):
+            np.sort(row)
+
+    return Contender(name="reference", settings={}, steps=1, clock=timed(work))
+
+
+class _Lane:
+    """A contender and its turns so far."""
+
+    def __init__(self, contender: Contender, seconds: float) -> None:
+        """Find out how many calls take about so long; that is the warm-up."""
+        self.contender = contender
+        self.seconds: list[float] = []
+        self.warm_up_s = 0.0
+        calls = 1
+        while (elapsed := self._timed(calls)) < seconds / 2:
+            calls = max(2 * calls, round(calls * seconds / max(elapsed, 1e-9) / 2))
+        self.calls = max(1, round(calls * seconds / elapsed))
+
+    def _timed(self, calls: int) -> float:
+        elapsed = self.contender.clock(calls)
+        self.warm_up_s += elapsed
+        return elapsed
+
+    def take_turn(self) -> None:
+        self.seconds.append(self.contender.clock(self.calls))
+
+    def measurement(self, reference: list[float]) -> Measurement:
+        return Measurement(
+            name=self.contender.name,
+            settings=self.contender.settings,
+            steps=self.contender.steps,
+            calls=self.calls,
+            seconds=self.seconds,
+            reference=reference,
+            warm_up_s=self.warm_up_s,
         )
-        for contender, calls, seconds in lanes
-    ]
 
 
-def _calls_in(clock: Clock, seconds: float) -> int:
-    """How many calls take about so long; finding out is the warm-up."""
-    calls = 1
-    while (elapsed := clock(calls)) < seconds / 2:
-        calls = max(2 * calls, round(calls * seconds / max(elapsed, 1e-9) / 2))
-    return max(1, round(calls * seconds / elapsed))
+def _digits(value: float) -> float:
+    """Six digits: more than any clock is worth."""
+    return float(f"{value:.6g}")

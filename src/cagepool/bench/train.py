@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
@@ -65,17 +64,12 @@ def measure_training(
 
     `progress` is told the group under way, the turns done in it and the turns in it.
     """
-    before = {**machine.describe(), **_versions()}
+    before = machine.describe()
     groups = {
         "collection": _measured("collection", _collections(config), config.pace, progress),
         "training": _measured("training", _trainings(config), config.pace, progress),
     }
     return BenchTrainResult(machine=before, load_after=machine.load(), groups=groups)
-
-
-def _versions() -> dict[str, object]:
-    names = [name for name in ("torch", "stable_baselines3") if find_spec(name)]
-    return {name: metadata.version(name) for name in names}
 
 
 def _measured(

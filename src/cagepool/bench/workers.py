@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import metadata
 from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
@@ -69,7 +68,7 @@ def measure_workers(
 
     `progress` is told the group under way, the turns done in it and the turns in it.
     """
-    before = {**machine.describe(), **_peers()}
+    before = machine.describe()
     groups = compared(_groups(config), config.pace, progress)
     return WorkersResult(
         machine=before,
@@ -109,12 +108,6 @@ def _preload() -> None:
     wanted = ("cagepool.envs.probes", "stable_baselines3.common.vec_env")
     there = [name for name in wanted if find_spec(name.partition(".")[0])]
     get_context("forkserver").set_forkserver_preload(there)
-
-
-def _peers() -> dict[str, object]:
-    """Versions of other libraries that take part."""
-    there = [name for name in ("stable_baselines3", "pufferlib") if find_spec(name)]
-    return {name: metadata.version(name) for name in there}
 
 
 def _groups(config: WorkersConfig) -> Iterator[tuple[str, list[Make]]]:

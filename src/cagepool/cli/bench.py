@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cagepool.bench.catalogue import BENCHES, Name, Options
+from cagepool.bench.catalogue import BENCHES, Name, Options, run
 from cagepool.bench.measure import Measurement
 from cagepool.bench.result import Result
 from cagepool.cli.progress import progress_bars
 
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in BENCHES.items())
+
+WORTH_TELLING = 0.1  # share of the machine that others took
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +81,17 @@ def _measured(name: Name, options: Options) -> Result:
         def show(group: str, done: int, total: int) -> None:
             progress.update(bar, description=f"{name}: {group}", completed=done, total=total)
 
-        return BENCHES[name].measure(options, show)
+        return run(name, options, show)
 
 
 def _print(console: Console, result: Result) -> None:
     where = result.machine
     load = f"load {where['load']} before and {result.load_after} after"
-    console.print(f"{where['processor']}, {where['cores']} cores, {load}\n")
+    console.print(f"{where['processor']}, {where['cores']} cores, {load}")
+    if result.busy and result.busy.busy_elsewhere > WORTH_TELLING:
+        share = result.busy.busy_elsewhere
+        console.print(f"others kept {share:.0%} of the machine busy meanwhile", style="yellow")
+    console.print()
     for group, measurements in result.groups.items():
         _print_group(console, group, measurements)
     ratios = Table(Column(justify="right"), Column(), box=None, show_header=False)
