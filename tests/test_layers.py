@@ -24,7 +24,7 @@ LAYERS = (
     "sim",
     "_core",
 )
-LEAVES = ("errors", "extras", "runs")
+LEAVES = ("errors", "extras", "runs", "shapes")
 HOMES = {
     "gymnasium": ("cagepool.envs", "cagepool.integrations"),
     "matplotlib": ("cagepool.report",),

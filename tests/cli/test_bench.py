@@ -4,10 +4,15 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from cagepool.cli import bench as command
+from tests.bench.results import result
+from tests.bench.results import row as contender
 from tests.cli.command import cagepool
 
 
@@ -71,8 +76,10 @@ def test_the_tables_show_what_the_file_holds_in_80_columns(
         (("--out", "."), "out must be a file in a folder that exists, got ."),
         (("--other-build", "no-folder"), ".* must hold another build of cagepool, got no-folder"),
         (("--cyborg-python", "no-python"), ".* that can import CybORG, got no-python"),
+        (("--compare", "none.json"), "none.json must be a file that can be read, but: .*"),
+        (("--compare", "docs"), "compare must be a file or a folder that has some, got docs"),
     ],
-    ids=["wrong folder", "no file", "no build", "no CybORG"],
+    ids=["wrong folder", "no file", "no build", "no CybORG", "no earlier file", "no file in it"],
 )
 def test_a_wrong_value_is_refused_in_one_sentence(
     arguments: tuple[str, str], sentence: str
@@ -81,3 +88,57 @@ def test_a_wrong_value_is_refused_in_one_sentence(
 
     assert (refused.returncode, refused.stdout) == (2, "")
     assert re.fullmatch(f"cagepool: {sentence}\n", refused.stderr)
+
+
+def test_all_are_written_into_a_folder_only() -> None:
+    refused = cagepool("bench", "--out", "x.json")
+    assert refused.stderr == "cagepool: out must be a folder that exists, got x.json\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """Two results; in the second, large batches are slower."""
+    for name, factor in (("old", 1.0), ("new", 1.2)):
+        steady = 100 + np.arange(15) / 10
+        content = result(contender(steady, games=1), contender(factor * steady, games=4096))
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    return str(tmp_path / "old.json"), str(tmp_path / "new.json")
+
+
+def test_two_files_are_compared_without_measuring(files: tuple[str, str]) -> None:
+    done = cagepool("bench", "--compare", *files)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = (line for line in done.stdout.splitlines() if "games 4096" in line)
+    assert line.split()[-5:] == ["100.7", "120.8", "20%", "slower", "5%"]
+    assert "games 1 " not in done.stdout
+    assert "1 contender: no change beyond noise (5% for most, 5% at worst)" in done.stdout
+
+
+def test_a_file_is_compared_with_its_own_bench_only(files: tuple[str, str], tmp_path: Path) -> None:
+    refused = cagepool("bench", "workers", "--compare", files[0])
+    assert refused.stderr == "cagepool: compare must be a result of workers, got one of engine\n"
+
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(result(bench="train")))
+    refused = cagepool("bench", "--compare", files[0], str(other))
+    sentence = "both files must be of the same bench, got engine and train"
+    assert refused.stderr == f"cagepool: {sentence}\n"
+
+
+def test_a_new_run_says_what_has_changed_since_an_earlier_one(
+    written: Any, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slower = json.loads(json.dumps(written))
+    turns = slower["groups"]["call"][0]["turns"]
+    turns["seconds"] = [100 * seconds for seconds in turns["seconds"]]
+    again = SimpleNamespace(as_dict=lambda: slower)
+    monkeypatch.setattr(command, "run", lambda *_: again)
+    monkeypatch.setattr(command, "print_result", lambda *_: None)
+
+    command.bench(command.Bench(compare=(out,)))
+
+    told = capsys.readouterr().out
+    assert "slower" in told
+    count = sum(map(len, written["groups"].values())) - 1
+    assert f"{count} contenders: no change beyond noise" in " ".join(told.split())

@@ -13,7 +13,7 @@ from cagepool.bench.result import Result
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Is told the group under way, the turns done and the turns there are."""
 
-QUICK = Pace(repetitions=5, seconds=0.02)
+QUICK = Pace(repetitions=7, seconds=0.02)
 
 
 @dataclass(frozen=True, kw_only=True)

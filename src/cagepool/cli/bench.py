@@ -1,36 +1,39 @@
-"""`cagepool bench`: measure, print a table, write JSON."""
+"""`cagepool bench`: measure, print tables, write JSON and a page, tell what has changed."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from rich import box
 from rich.console import Console
-from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
 from cagepool.bench.catalogue import BENCHES, Name, Options, run
-from cagepool.bench.measure import Measurement
+from cagepool.bench.changes import compared
 from cagepool.bench.result import Result
+from cagepool.bench.written import read_result
+from cagepool.cli.benched import print_comparison, print_result
 from cagepool.cli.progress import progress_bars
 
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in BENCHES.items())
-
-WORTH_TELLING = 0.1  # share of the machine that others took
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """Measure speed: contenders take turns in one run; median and quartiles are shown."""
 
-    what: Annotated[Positional[Name | Literal["all"]], arg(help=f"What to measure. {ABOUT}.")] = (
-        "all"
-    )
+    what: Annotated[
+        Positional[Name | Literal["all"]],
+        arg(help=f"What to measure. {ABOUT}; all: each that can run here."),
+    ] = "all"
     quick: bool = False
     """Under a minute, and rough."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """JSON file to write; of `all`, a folder for one file each."""
+    compare: Annotated[tuple[Path, ...], arg(metavar="OLD [NEW]")] = ()
+    """An earlier FILE, or FOLDER of them, to tell what has changed since, beyond noise; two: they
+    are compared and nothing is measured."""
     other_build: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """Folder with another build of cagepool to compare with."""
     cyborg_python: Annotated[str | None, arg(metavar="PYTHON")] = None
@@ -45,79 +48,95 @@ class Bench:
 
 
 def bench(command: Bench) -> None:
-    """Measure speed, print tables and write JSON."""
-    _check(command)
+    """Measure speed, print tables, write JSON, and tell what has changed."""
     console = Console(highlight=False)
-    for name, entry in BENCHES.items():
-        if command.what not in (name, "all"):
-            continue
-        if obstacle := entry.obstacle():
-            console.print(f"{name} is left out: it {obstacle}\n")
-            continue
-        result = _measured(name, command.options)
+    earlier = [_read(path) for path in command.compare]
+    if len(earlier) > 1:
+        _compare_files(console, earlier)
+        return
+    names = _wanted(command, earlier[0] if earlier else {})
+    _check_out(command)
+    for name, result in _measured(console, names, command.options):
+        content = result.as_dict()
         if command.out is not None:
             file = command.out / f"{name}.json" if command.what == "all" else command.out
-            file.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
-        _print(console, result)
+            file.write_text(json.dumps(content, indent=1) + "\n")
+        print_result(console, result)
+        if earlier and name in earlier[0]:
+            print_comparison(console, compared(earlier[0][name], content))
 
 
-def _check(command: Bench) -> None:
-    """Refuse before anything is measured."""
+def _read(path: Path) -> dict[str, Any]:
+    """Results by the names of their benches, of a file or of a folder."""
+    files = [path / f"{name}.json" for name in BENCHES] if path.is_dir() else [path]
+    found = [read_result(file) for file in files if not path.is_dir() or file.exists()]
+    for result in found:
+        compared(result, result)  # refuses what cannot be compared before anything is measured
+    if not found:
+        raise ValueError(f"compare must be a file or a folder that has some, got {path}")
+    return {result["bench"]: result for result in found}
+
+
+def _compare_files(console: Console, earlier: list[dict[str, Any]]) -> None:
+    if len(earlier) > 2:
+        raise ValueError(f"compare takes one or two files, got {len(earlier)}")
+    old, new = earlier
+    both = [name for name in old if name in new]
+    if not both:
+        raise ValueError(
+            f"both files must be of the same bench, got {', '.join(old)} and {', '.join(new)}"
+        )
+    for name in both:
+        print_comparison(console, compared(old[name], new[name]))
+
+
+def _wanted(command: Bench, earlier: dict[str, Any]) -> list[Name]:
+    """What to measure; an earlier file says so where nobody else does."""
+    if command.what != "all":
+        if earlier and command.what not in earlier:
+            raise ValueError(
+                f"compare must be a result of {command.what}, got one of {', '.join(earlier)}"
+            )
+        return [command.what]
+    names = [name for name in BENCHES if not earlier or name in earlier]
+    if not names:
+        raise ValueError(f"compare must be a result of a bench, got one of {', '.join(earlier)}")
+    return names
+
+
+def _check_out(command: Bench) -> None:
     out = command.out
-    if command.what == "all":
-        if out is not None and not out.is_dir():
-            raise ValueError(f"out must be a folder that exists, got {out}")
+    if out is None:
         return
-    if obstacle := BENCHES[command.what].obstacle():
-        raise ValueError(f"{command.what} {obstacle}")
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+    if command.what == "all" and not out.is_dir():
+        raise ValueError(f"out must be a folder that exists, got {out}")
+    if command.what != "all" and (out.is_dir() or not out.parent.is_dir()):
         raise ValueError(f"out must be a file in a folder that exists, got {out}")
 
 
-def _measured(name: Name, options: Options) -> Result:
+def _measured(
+    console: Console, names: list[Name], options: Options
+) -> Iterator[tuple[Name, Result]]:
+    """One after the other; those that cannot run here are left out, unless there is no other."""
+    obstacles = {name: BENCHES[name].obstacle() for name in names}
+    for name, obstacle in obstacles.items():
+        if obstacle and len(names) == 1:
+            raise ValueError(f"{name} {obstacle}")
+        if obstacle:
+            console.print(f"{name} is left out: it {obstacle}")
+    able = [name for name in names if not obstacles[name]]
+    for number, name in enumerate(able):
+        yield name, _one(name, options, number, len(able))
+
+
+def _one(name: Name, options: Options, number: int, count: int) -> Result:
+    """Measure one of so many, under a bar for it and, if there are several, one for all."""
     with progress_bars() as progress:
-        bar = progress.add_task("measuring", total=None)
+        every = progress.add_task("all", total=count, completed=number, visible=count > 1)
+        bar = progress.add_task(name, total=None)
 
         def show(group: str, done: int, total: int) -> None:
             progress.update(bar, description=f"{name}: {group}", completed=done, total=total)
+            progress.update(every, completed=number + done / max(total, 1))
 
         return run(name, options, show)
-
-
-def _print(console: Console, result: Result) -> None:
-    where = result.machine
-    load = f"load {where['load']} before and {result.load_after} after"
-    console.print(f"{where['processor']}, {where['cores']} cores, {load}")
-    if result.busy and result.busy.busy_elsewhere > WORTH_TELLING:
-        share = result.busy.busy_elsewhere
-        console.print(f"others kept {share:.0%} of the machine busy meanwhile", style="yellow")
-    console.print()
-    for group, measurements in result.groups.items():
-        _print_group(console, group, measurements)
-    ratios = Table(Column(justify="right"), Column(), box=None, show_header=False)
-    for name, value in result.ratios.items():
-        ratios.add_row(f"{value:,.0f}" if value >= 1000 else f"{value:.3g}", name)
-    console.print(ratios)
-
-
-def _print_group(console: Console, group: str, measurements: list[Measurement]) -> None:
-    """A table of what differs within the group, under what does not."""
-    names = dict.fromkeys(name for one in measurements for name in one.settings)
-    values = {name: [one.settings.get(name, "") for one in measurements] for name in names}
-    differing = [name for name in names if len(set(values[name])) > 1]
-    common = [f"{name} {values[name][0]}" for name in names if name not in differing]
-    console.print(f"{group}: {', '.join(common)}", style="bold")
-    columns = [Column(name, justify="right") for name in (*differing, "ns a step", "steps/s")]
-    table = Table("what", *columns, box=box.SIMPLE_HEAD)
-    for one in measurements:
-        settings = (str(one.settings.get(name, "")) for name in differing)
-        low, middle, high = map(_shown, one.quartiles)
-        rate = _shown(one.steps_per_second)
-        table.add_row(one.name, *settings, f"{middle} ({low}-{high})", rate)
-    console.print(table)
-
-
-def _shown(value: float) -> str:
-    if value >= 1e6:
-        return f"{value / 1e6:,.1f}M"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

@@ -8,8 +8,8 @@ from typing import Any, TypedDict, cast
 
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
-from cagepool.report.shapes import check
 from cagepool.runs import Columns, Run, open_run
+from cagepool.shapes import check
 from cagepool.sim.scenario import SUBNET_OF
 
 FORMAT = 1  # of evaluation.json and games.json
