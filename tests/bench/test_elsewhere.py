@@ -8,7 +8,7 @@ import pytest
 
 import cagepool
 from cagepool import _core
-from cagepool.bench.elsewhere import Elsewhere, another_build, cyborg, has_cyborg
+from cagepool.bench.elsewhere import Elsewhere, another_build, cyborg, has_cyborg, minicage
 
 ANSWERING = "import sys\nfor line in sys.stdin: print(int(line) / 4, flush=True)"
 # As much of CybORG as the comparison uses; it fails where a reset is left out.
@@ -31,6 +31,24 @@ class ChallengeWrapper:
         assert self.steps <= 100
 """,
 }
+# As much of MiniCAGE; its red must see the state of the last step or reset.
+FAKE_MINICAGE = """
+import numpy as np
+class SimplifiedCAGE:
+    def __init__(self, num_envs): self.count = num_envs
+    def reset(self):
+        self.steps = 0
+        return {"Red": 0}, {}
+    def step(self, red_action, blue_action):
+        assert red_action == self.steps and blue_action.shape == (self.count, 1)
+        assert 0 <= blue_action.min() and blue_action.max() < 53
+        self.steps += 1
+        assert self.steps <= 100
+        return {"Red": self.steps}, {}, False, {}
+class Meander_minimal: pass
+class B_line_minimal:
+    def get_action(self, observation): return np.float64(observation)
+"""
 
 
 def python(program: str) -> Elsewhere:
@@ -98,5 +116,16 @@ def test_cyborg_is_timed_with_its_resets(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     with cyborg(sys.executable, "B_lineAgent") as clock:
+        assert clock(250) > 0
+        assert clock(100) > 0
+
+
+def test_minicage_is_timed_with_its_resets(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"with the package mini_CAGE, got {tmp_path}$"):
+        minicage(tmp_path, 3, "B_lineAgent")
+    (tmp_path / "mini_CAGE").mkdir()
+    (tmp_path / "mini_CAGE" / "__init__.py").write_text(FAKE_MINICAGE)
+
+    with minicage(tmp_path, 3, "B_lineAgent") as clock:
         assert clock(250) > 0
         assert clock(100) > 0

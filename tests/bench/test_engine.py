@@ -92,6 +92,11 @@ def test_other_builds_and_cyborg_have_ratios_where_they_were_measured() -> None:
         for red in ATTACKERS
         for measured in (at(4e6, "CybORG", games=1, red=red), at(40, games=4096, red=red))
     ]
+    result.groups["minicage"] = [
+        measured
+        for red in ATTACKERS
+        for measured in (at(8e3, "MiniCAGE", games=1000, red=red), at(40, games=1000, red=red))
+    ]
 
     added = {name: value for name, value in result.ratios.items() if name not in doctored().ratios}
 
@@ -102,6 +107,8 @@ def test_other_builds_and_cyborg_have_ratios_where_they_were_measured() -> None:
         "this build against the other, 4096 games, RedMeanderAgent": 0.5,
         "against CybORG, 4096 games, B_lineAgent": 100_000,
         "against CybORG, 4096 games, RedMeanderAgent": 100_000,
+        "against MiniCAGE, 1000 games, B_lineAgent": 200,
+        "against MiniCAGE, 1000 games, RedMeanderAgent": 200,
     }
 
 
@@ -162,8 +169,9 @@ def test_every_group_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ({"other_build": Path("no-such-folder")}, "another build of cagepool, got no-such-folder"),
         ({"cyborg_python": "no-such-python"}, "can import CybORG, got no-such-python"),
+        ({"minicage": Path("no-such-folder")}, "package mini_CAGE, got no-such-folder"),
     ],
-    ids=["build", "CybORG"],
+    ids=["build", "CybORG", "MiniCAGE"],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_is_measured(
     settings: dict[str, Any], sentence: str

@@ -26,6 +26,8 @@ class Options:
     """Folder with another build of cagepool."""
     cyborg_python: str | None = None
     """A Python that can import CybORG; none: this one, if it can."""
+    minicage: Path | None = None
+    """Folder with the package `mini_CAGE`."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ def _engine(options: Options, progress: Progress) -> Result:
         pace=QUICK if options.quick else Pace(),
         other_build=options.other_build,
         cyborg_python=options.cyborg_python,
+        minicage=options.minicage,
     )
     return measure_engine(config, progress)
 

@@ -81,6 +81,18 @@ def cyborg(python: str, red: str) -> Elsewhere:
     return Elsewhere([python, "-W", "ignore", str(PROBES / "cyborg.py"), red])
 
 
+def minicage(folder: Path, games: int, red: str) -> Elsewhere:
+    """A batch of MiniCAGE, whose package `mini_CAGE` is in that folder.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not (folder / "mini_CAGE" / "__init__.py").exists():
+        raise ValueError(f"minicage must be a folder with the package mini_CAGE, got {folder}")
+    probe = [str(PROBES / "minicage.py"), str(folder), str(games), red]
+    return Elsewhere([sys.executable, "-W", "ignore", *probe])
+
+
 def has_cyborg(python: str) -> bool:
     """Whether that Python can import CybORG."""
     command = [python, "-c", "import importlib.util as u; exit(u.find_spec('CybORG') is None)"]

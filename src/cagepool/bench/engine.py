@@ -25,6 +25,7 @@ from cagepool.sim.reds import MIX
 
 ATTACKERS = ("B_lineAgent", "RedMeanderAgent")
 FEW, MANY, MOST = 100, 4096, 65536  # games
+THEIRS = 1000  # games at which MiniCAGE is fastest
 ORDER, ALIGNMENT = "critical_first", 30.0
 SHIFT = 97
 ACTION_SETS = 64  # drawn beforehand, so that drawing is not measured
@@ -39,6 +40,8 @@ class EngineConfig:
     """Folder with another build of cagepool, such as one tuned for this processor."""
     cyborg_python: str | None = None
     """A Python that can import CybORG; none: this one, if it can."""
+    minicage: Path | None = None
+    """Folder with the package `mini_CAGE`; none: it takes no part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +87,7 @@ def measure_engine(
     `progress` is told the group under way, the turns done and the turns in all.
 
     Raises:
-        ValueError: there is no other build in its folder, or no CybORG in its Python.
+        ValueError: no other build, no MiniCAGE in its folder, or no CybORG in its Python.
     """
     with ExitStack() as stack:
         groups = _groups(config, stack)
@@ -144,6 +147,12 @@ def _elsewhere(config: EngineConfig, stack: ExitStack) -> dict[str, list[Contend
             contender
             for red in ATTACKERS
             for contender in (_cyborg(python, red, stack), _batch(MANY, red=red))
+        ]
+    if config.minicage is not None:
+        groups["minicage"] = [
+            contender
+            for red in ATTACKERS
+            for contender in (_minicage(config.minicage, red, stack), _batch(THEIRS, red=red))
         ]
     return groups
 
@@ -216,6 +225,15 @@ def _cyborg(python: str, red: str, stack: ExitStack) -> Contender:
     )
 
 
+def _minicage(folder: Path, red: str, stack: ExitStack) -> Contender:
+    return Contender(
+        name="MiniCAGE",
+        settings={"games": THEIRS, "red": red, "threads": 1},
+        steps=THEIRS,
+        clock=stack.enter_context(elsewhere.minicage(folder, THEIRS, red)),
+    )
+
+
 @contextmanager
 def _busy_core() -> Iterator[None]:
     """Another process that never waits."""
@@ -270,3 +288,7 @@ def _ratios_elsewhere(result: EngineResult) -> Iterator[tuple[str, float]]:
         for red in ATTACKERS:
             gain = result.cost("cyborg", "CybORG", red=red) / result.cost("cyborg", red=red)
             yield f"against CybORG, {MANY} games, {red}", gain
+    if "minicage" in result.groups:
+        for red in ATTACKERS:
+            gain = result.cost("minicage", "MiniCAGE", red=red) / result.cost("minicage", red=red)
+            yield f"against MiniCAGE, {THEIRS} games, {red}", gain

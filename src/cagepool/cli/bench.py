@@ -38,12 +38,17 @@ class Bench:
     """Folder with another build of cagepool to compare with."""
     cyborg_python: Annotated[str | None, arg(metavar="PYTHON")] = None
     """A Python that can import CybORG, to compare with; none: this one, if it can."""
+    minicage: Annotated[Path | None, arg(metavar="FOLDER")] = None
+    """Folder with MiniCAGE's package mini_CAGE, to compare with."""
 
     @property
     def options(self) -> Options:
         """What the benches are told."""
         return Options(
-            quick=self.quick, other_build=self.other_build, cyborg_python=self.cyborg_python
+            quick=self.quick,
+            other_build=self.other_build,
+            cyborg_python=self.cyborg_python,
+            minicage=self.minicage,
         )
 
 
