@@ -1,4 +1,4 @@
-"""`cagepool evaluate`: a run or a scripted defender by the official protocol."""
+"""`cagepool evaluate`: a policy or a scripted defender by the official protocol."""
 
 import json
 from collections.abc import Iterator
@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from cagepool.cli.blue import chosen
 from cagepool.cli.progress import progress_bars
 from cagepool.cli.scores import Beside, print_scores, shown
 from cagepool.envs.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.evaluate import files, official
-from cagepool.evaluate.contenders import Contender, contender
+from cagepool.evaluate.contenders import Contender
 from cagepool.evaluate.loss import PARTS
 from cagepool.evaluate.official import Evaluation
 from cagepool.evaluate.original import CybORGEngine
@@ -33,7 +34,10 @@ class Evaluate:
 
     blue: Annotated[
         Positional[str],
-        arg(metavar="RUN|NAME", help=f"A run folder, or one of {', '.join(SCRIPTED)}."),
+        arg(
+            metavar="RUN|NAME",
+            help=f"A run folder, a checkpoint of RLlib, or one of {', '.join(SCRIPTED)}.",
+        ),
     ]
     episodes: int | None = None
     """Games against each red: 1000, or 100 in CybORG, which is slow."""
@@ -54,7 +58,7 @@ class Evaluate:
 
 def evaluate(command: Evaluate) -> None:
     """Evaluate, print what came of it, and write it into the run folder."""
-    blue = contender(command.blue, command.which)
+    blue = chosen(command.blue, command.which)
     engine = _engine(command)
     trial = Trial(
         episodes=EPISODES[command.env] if command.episodes is None else command.episodes,

@@ -10,9 +10,9 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import evaluate
+from cagepool.cli.blue import chosen
 from cagepool.cli.progress import progress_bars
 from cagepool.cli.scores import print_scores
-from cagepool.evaluate.contenders import contender
 from cagepool.evaluate.play import OFFICIAL_REDS, ScoreTable, Trial, red_names
 from cagepool.evaluate.scripted import SCRIPTED, Defender
 from cagepool.evaluate.transcript import Turn, transcript
@@ -56,7 +56,7 @@ class Play:
 
 def play(command: Play) -> None:
     """Play a defender and print its mean total reward ± standard error."""
-    blue = contender(command.blue)
+    blue = chosen(command.blue)
     defender = blue.defender
     reds = red_names(command.red)
     trial = Trial(

@@ -16,7 +16,8 @@ class Contender:
 
     name: str
     defender: Defender
-    run: Path | None = None  # folder of the run; none: a scripted one
+    kind: Literal["scripted", "policy"] = "scripted"
+    run: Path | None = None  # folder of the run; none: not of a run of ours
     checkpoint: str | None = None  # such as best-000120
     trained_on: str | None = None  # edition
     order: str | None = None  # that it was trained to keep
@@ -30,7 +31,7 @@ class Contender:
         """What stands in `evaluation.json`."""
         return {
             "name": self.name,
-            "kind": "scripted" if self.run is None else "policy",
+            "kind": self.kind,
             "checkpoint": self.checkpoint,
             "trained_on": self.trained_on,
         }
@@ -60,6 +61,7 @@ def _trained(folder: Path, policy: Policy, which: str) -> Contender:
     return Contender(
         name=folder.resolve().name,
         defender=PolicyDefender(policy),
+        kind="policy",
         run=folder,
         checkpoint=_checkpoint(runs.open_run(folder), which),
         trained_on=settings["edition"],
