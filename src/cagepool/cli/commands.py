@@ -7,15 +7,17 @@ import tyro
 
 from cagepool.cli.bench import Bench, bench
 from cagepool.cli.evaluate import Evaluate, evaluate
+from cagepool.cli.flags import FLAGS
 from cagepool.cli.parity import Parity, parity
 from cagepool.cli.play import Play, play
+from cagepool.cli.profile import Profile, profile
 from cagepool.cli.report import Report, report
 from cagepool.cli.runs import Runs, runs
 from cagepool.cli.search import Search, search
 from cagepool.cli.search import defaults as search_defaults
-from cagepool.cli.train import Train, defaults, train
+from cagepool.cli.train import Train, train
+from cagepool.cli.train import parsed as parsed_train
 
-FLAGS = (tyro.conf.FlagCreatePairsOff,)
 COMMANDS: dict[type[Any], Callable[[Any], None]] = {
     Train: train,
     Search: search,
@@ -24,6 +26,7 @@ COMMANDS: dict[type[Any], Callable[[Any], None]] = {
     Report: report,
     Runs: runs,
     Bench: bench,
+    Profile: profile,
     Parity: parity,
 }
 
@@ -37,7 +40,7 @@ def run(arguments: Sequence[str]) -> None:
     """
     command: Any
     if arguments[:1] == ["train"]:
-        command = _parsed_train(arguments[1:])
+        command = parsed_train(arguments[1:])
     elif arguments[:1] == ["search"]:
         command = _parsed_search(arguments[1:])
     else:
@@ -53,12 +56,6 @@ def _parsed(arguments: Sequence[str]) -> Any:
         args=arguments,
         config=FLAGS,
     )
-
-
-def _parsed_train(arguments: Sequence[str]) -> Train:
-    """A file or a preset decides what the other flags are by default."""
-    usual = defaults(arguments)
-    return tyro.cli(Train, prog="cagepool train", args=arguments, default=usual, config=FLAGS)
 
 
 def _parsed_search(arguments: Sequence[str]) -> Search:

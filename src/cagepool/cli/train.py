@@ -14,10 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
+import tyro
 from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import extras, runs
+from cagepool.cli.flags import FLAGS
 from cagepool.cli.live import Display
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
@@ -79,6 +81,12 @@ def defaults(arguments: Sequence[str]) -> Train:
     return Train(**_as_fields(from_dict(settings)))
 
 
+def parsed(arguments: Sequence[str]) -> Train:
+    """What these arguments ask for; a file or a preset decides what other flags are by default."""
+    usual = defaults(arguments)
+    return tyro.cli(Train, prog="cagepool train", args=arguments, default=usual, config=FLAGS)
+
+
 def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
     # Threads that wait by spinning take the core from others, and training down with them.
@@ -86,7 +94,7 @@ def train(command: Train) -> None:
     with extras.needed("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import session  # noqa: PLC0415 - PyTorch takes a second to load
 
-    run = _run(command)
+    run = run_of(command)
     console = Console(highlight=False)
     console.print(f"run folder: {run.path}", soft_wrap=True)
     config = from_dict(run.settings)
@@ -140,7 +148,8 @@ def stop_on_interrupt(console: Console) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _run(command: Train) -> runs.Run:
+def run_of(command: Train) -> runs.Run:
+    """The run folder that is asked for: a new one, or the one that is resumed."""
     settings = {name: value for name, value in vars(command).items() if name not in OURS}
     if command.fixed_episodes is not None:
         settings |= {"total_episodes": command.fixed_episodes, "gate": False}

@@ -1,0 +1,1 @@
+"""Where the time of training and of stepping goes, stage by stage."""

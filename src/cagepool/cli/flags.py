@@ -1,0 +1,5 @@
+"""How flags are read."""
+
+import tyro
+
+FLAGS = (tyro.conf.FlagCreatePairsOff,)
