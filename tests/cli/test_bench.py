@@ -76,10 +76,19 @@ def test_the_tables_show_what_the_file_holds_in_80_columns(
         (("--out", "."), "out must be a file in a folder that exists, got ."),
         (("--other-build", "no-folder"), ".* must hold another build of cagepool, got no-folder"),
         (("--cyborg-python", "no-python"), ".* that can import CybORG, got no-python"),
+        (("--page", "no-folder/x.html"), "page must be a file in .*, got no-folder/x.html"),
         (("--compare", "none.json"), "none.json must be a file that can be read, but: .*"),
         (("--compare", "docs"), "compare must be a file or a folder that has some, got docs"),
     ],
-    ids=["wrong folder", "no file", "no build", "no CybORG", "no earlier file", "no file in it"],
+    ids=[
+        "wrong folder",
+        "no file",
+        "no build",
+        "no CybORG",
+        "no page",
+        "no earlier file",
+        "no file in it",
+    ],
 )
 def test_a_wrong_value_is_refused_in_one_sentence(
     arguments: tuple[str, str], sentence: str
@@ -127,7 +136,11 @@ def test_a_file_is_compared_with_its_own_bench_only(files: tuple[str, str], tmp_
 
 
 def test_a_new_run_says_what_has_changed_since_an_earlier_one(
-    written: Any, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    written: Any,
+    out: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slower = json.loads(json.dumps(written))
     turns = slower["groups"]["call"][0]["turns"]
@@ -136,8 +149,11 @@ def test_a_new_run_says_what_has_changed_since_an_earlier_one(
     monkeypatch.setattr(command, "run", lambda *_: again)
     monkeypatch.setattr(command, "print_result", lambda *_: None)
 
-    command.bench(command.Bench(compare=(out,)))
+    page = tmp_path / "bench.html"
 
+    command.bench(command.Bench(compare=(out,), page=page))
+
+    assert "<h1>Benchmarks</h1>" in page.read_text()
     told = capsys.readouterr().out
     assert "slower" in told
     count = sum(map(len, written["groups"].values())) - 1

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -76,6 +76,14 @@ def read_result(path: Path) -> Any:
 def settings(row: Mapping[str, Any]) -> dict[str, Any]:
     """What was measured, beside the figures."""
     return {name: value for name, value in row.items() if name not in FIGURES}
+
+
+def split(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], str]:
+    """Of a group's settings: the names of those that differ, and what all have in common."""
+    names = dict.fromkeys(name for one in settings for name in one)
+    values = {name: [one.get(name, "") for one in settings] for name in names}
+    differing = [name for name in names if len(set(values[name])) > 1]
+    return differing, ", ".join(f"{n} {values[n][0]}" for n in names if n not in differing)
 
 
 def turns(row: Mapping[str, Any], place: str) -> Turns:

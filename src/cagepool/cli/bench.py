@@ -4,11 +4,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from cagepool import extras
 from cagepool.bench.catalogue import BENCHES, Name, Options, run
 from cagepool.bench.changes import compared
 from cagepool.bench.result import Result
@@ -31,6 +33,8 @@ class Bench:
     """Under a minute, and rough."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """JSON file to write; of `all`, a folder for one file each."""
+    page: Annotated[Path | None, arg(metavar="FILE")] = None
+    """HTML page to write, with tables and plots."""
     compare: Annotated[tuple[Path, ...], arg(metavar="OLD [NEW]")] = ()
     """An earlier FILE, or FOLDER of them, to tell what has changed since, beyond noise; two: they
     are compared and nothing is measured."""
@@ -61,6 +65,7 @@ def bench(command: Bench) -> None:
         return
     names = _wanted(command, earlier[0] if earlier else {})
     _check_out(command)
+    contents = []
     for name, result in _measured(console, names, command.options):
         content = result.as_dict()
         if command.out is not None:
@@ -69,6 +74,16 @@ def bench(command: Bench) -> None:
         print_result(console, result)
         if earlier and name in earlier[0]:
             print_comparison(console, compared(earlier[0][name], content))
+        contents.append(content)
+    if command.page is not None:
+        _report().write_benches(contents, command.page)
+
+
+def _report() -> ModuleType:
+    with extras.needed("a page", "report", "matplotlib", "jinja2"):
+        from cagepool import report  # noqa: PLC0415 - needs the libraries
+
+        return report
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -110,7 +125,12 @@ def _wanted(command: Bench, earlier: dict[str, Any]) -> list[Name]:
 
 
 def _check_out(command: Bench) -> None:
-    out = command.out
+    """Refuse before anything is measured."""
+    out, page = command.out, command.page
+    if page is not None:
+        _report()
+        if page.is_dir() or not page.parent.is_dir():
+            raise ValueError(f"page must be a file in a folder that exists, got {page}")
     if out is None:
         return
     if command.what == "all" and not out.is_dir():

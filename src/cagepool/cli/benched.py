@@ -1,8 +1,5 @@
 """Results of benches as tables on a terminal."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich import box
 from rich.console import Console
 from rich.table import Column, Table
@@ -10,6 +7,7 @@ from rich.table import Column, Table
 from cagepool.bench.changes import Change, Comparison
 from cagepool.bench.measure import Measurement
 from cagepool.bench.result import Result
+from cagepool.bench.written import split
 
 WORTH_TELLING = 0.1  # share of the machine that others took
 STYLES = {"slower": "red", "faster": "green", "no change": ""}
@@ -34,7 +32,7 @@ def print_result(console: Console, result: Result) -> None:
 
 def _print_group(console: Console, group: str, measurements: list[Measurement]) -> None:
     """A table of what differs within the group, under what does not."""
-    differing, common = _split([one.settings for one in measurements])
+    differing, common = split([one.settings for one in measurements])
     console.print(f"{group}: {common}", style="bold")
     columns = [Column(name, justify="right") for name in (*differing, "ns a step", "steps/s")]
     table = Table("what", *columns, box=box.SIMPLE_HEAD)
@@ -44,14 +42,6 @@ def _print_group(console: Console, group: str, measurements: list[Measurement]) 
         rate = _shown(one.steps_per_second)
         table.add_row(one.name, *settings, f"{middle} ({low}-{high})", rate)
     console.print(table)
-
-
-def _split(settings: list[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """The names of settings that differ, and what all have in common."""
-    names = dict.fromkeys(name for one in settings for name in one)
-    values = {name: [one.get(name, "") for one in settings] for name in names}
-    differing = [name for name in names if len(set(values[name])) > 1]
-    return differing, ", ".join(f"{n} {values[n][0]}" for n in names if n not in differing)
 
 
 def print_comparison(console: Console, found: Comparison) -> None:

@@ -13,12 +13,12 @@ PAGE = "report.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Write one HTML page about runs: scores, learning curves, loss, actions, time and a replay."""
+    """Write one HTML page about runs, with scores, curves and a replay, or about benches."""
 
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN...")]
-    """Run folders; several are compared."""
+    """Run folders; several are compared. Or JSON files of `cagepool bench`."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """The page; none: report.html in the run's folder, or here if there are several runs."""
+    """The page; none: report.html in the run's folder, or here if there are several."""
 
 
 def report(command: Report) -> None:
@@ -26,7 +26,8 @@ def report(command: Report) -> None:
     with extras.needed("a report", "report", "matplotlib", "jinja2"):
         from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
 
-    folder = command.runs[0] if len(command.runs) == 1 else Path()
+    alone = len(command.runs) == 1 and command.runs[0].is_dir()
+    folder = command.runs[0] if alone else Path()
     out = command.out or folder / PAGE
     write_report(command.runs, out)
     print(out)

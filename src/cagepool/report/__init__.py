@@ -1,5 +1,5 @@
-"""Read run folders, write one page about them; never train, never simulate."""
+"""Read run folders and results of benches, write one page; never train, simulate or measure."""
 
-from cagepool.report.page import write_report
+from cagepool.report.page import write_benches, write_report
 
-__all__ = ["write_report"]
+__all__ = ["write_benches", "write_report"]
