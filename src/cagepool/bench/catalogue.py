@@ -14,6 +14,7 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 """Is told the group under way, the turns done and the turns there are."""
 
 QUICK = Pace(repetitions=7, seconds=0.02)
+QUICKEST = Pace(repetitions=3, seconds=0.02)  # of benches with many contenders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ def _engine(options: Options, progress: Progress) -> Result:
 def _workers(options: Options, progress: Progress) -> Result:
     from cagepool.bench.workers import WorkersConfig, measure_workers  # noqa: PLC0415
 
-    few = WorkersConfig(pace=QUICK, sizes=(1, 20), waiting=10)
+    few = WorkersConfig(pace=QUICK, sizes=(1, 20))
     return measure_workers(few if options.quick else WorkersConfig(), progress)
 
 
@@ -80,13 +81,66 @@ def _train(options: Options, progress: Progress) -> Result:
     return measure_training(small if options.quick else BenchTrainConfig(), progress)
 
 
+def _scaling(options: Options, progress: Progress) -> Result:
+    from cagepool.bench.scaling import ScalingConfig, measure_scaling  # noqa: PLC0415
+
+    few = ScalingConfig(pace=QUICKEST, sizes=(1, 2, 20), most_pipes=2)
+    return measure_scaling(few if options.quick else ScalingConfig(), progress)
+
+
+def _stragglers(options: Options, progress: Progress) -> Result:
+    from cagepool.bench.stragglers import StragglersConfig, measure_stragglers  # noqa: PLC0415
+
+    few = StragglersConfig(pace=QUICKEST, waiting=4, working=10)
+    return measure_stragglers(few if options.quick else StragglersConfig(), progress)
+
+
+def _true_state(options: Options, progress: Progress) -> Result:
+    from cagepool.bench.true_state import TrueStateConfig, measure_true_state  # noqa: PLC0415
+
+    few = TrueStateConfig(pace=QUICKEST, games=2, cyborgs=2, max_steps=10)
+    return measure_true_state(few if options.quick else TrueStateConfig(), progress)
+
+
+def _memory(options: Options, progress: Progress) -> Result:
+    from cagepool.bench.memory import MemoryConfig, measure_memory  # noqa: PLC0415
+
+    few = MemoryConfig(
+        native=(1, 1000), single=(10, 100), workers=(1, 2), pipes=(1, 2), steps=100_000
+    )
+    return measure_memory(few if options.quick else MemoryConfig(), progress)
+
+
+def _sustained(options: Options, progress: Progress) -> Result:
+    from cagepool.bench.sustained import SustainedConfig, measure_sustained  # noqa: PLC0415
+
+    slices, seconds = (5, 0.2) if options.quick else (60, 1.0)
+    config = SustainedConfig(slices=slices, seconds=seconds, cyborg_python=options.cyborg_python)
+    return measure_sustained(config, progress)
+
+
 TORCH = {"torch": "pip install 'cagepool[train]'"}
 CYBORG = {"CybORG": "see docs/cyborg.md"}
 
-Name: TypeAlias = Literal["engine", "workers", "cyborg", "train"]
+Name: TypeAlias = Literal[
+    "engine",
+    "workers",
+    "scaling",
+    "stragglers",
+    "true-state",
+    "memory",
+    "sustained",
+    "cyborg",
+    "train",
+]
 BENCHES: dict[Name, Entry] = {
     "engine": Entry("the native games", _engine, {}),
     "workers": Entry("worker processes", _workers, {}),
+    "scaling": Entry("rates by number of environments", _scaling, {}),
+    "stragglers": Entry("environments that differ in speed", _stragglers, {}),
+    "true-state": Entry("knowing the true state", _true_state, {}),
+    "memory": Entry("memory", _memory, {}),
+    "sustained": Entry("episodes a second for a minute", _sustained, {}),
     "cyborg": Entry("CybORG in worker processes", _cyborg, CYBORG),
     "train": Entry("whole training", _train, TORCH),
 }

@@ -1,27 +1,35 @@
-"""How fast real CybORG is in worker processes, beside a loop in one process."""
+"""How fast real CybORG is in worker processes, and what it takes to know the true state twice."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
+from typing import Any
 
 from cagepool import _core
 from cagepool.bench import machine
-from cagepool.bench.measure import Pace
+from cagepool.bench.measure import Contender, Pace, Settings, timed
 from cagepool.bench.result import Result
-from cagepool.bench.vectors import Gymnasium, Ours
-from cagepool.bench.workers import Make, compared
+from cagepool.bench.turns import Make, compared
+from cagepool.bench.vectors import Gymnasium, Ours, random_actions
+from cagepool.envs import make_vec
 from cagepool.envs.cyborg import CybORGEnv
 from cagepool.envs.makers import Maker
+from cagepool.envs.probes import pipes_only
 
 LOOP = "Gymnasium, sync"
+ORDER = "critical_first"  # by which the native games judge blue meanwhile
+ENDLESS = partial(CybORGEnv, max_steps=_core.MAX_STEPS)  # resets take some ten steps' time
+SPEED, TWICE = "CybORG", "true state twice"
+PIPES = "pipes, dictionary"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CyborgConfig:
     """What to measure."""
 
-    pace: Pace = field(default_factory=lambda: Pace(repetitions=7, seconds=1.0))
+    pace: Pace = field(default_factory=lambda: Pace(repetitions=5, seconds=1.0))
     sizes: tuple[int, ...] = (20, 100)
     """Numbers of environments."""
     workers: int = 2
@@ -38,6 +46,10 @@ class CyborgResult(Result):
         ratios = {}
         for group, members in self.groups.items():
             rates = {one.name: 1e9 / median(one.nanoseconds) for one in members}
+            if group.startswith(TWICE):
+                for name in rates.keys() - {PIPES}:
+                    ratios[f"{group}: {name} / {PIPES}"] = rates[name] / rates[PIPES]
+                continue
             for name in rates.keys() - {LOOP}:
                 ratios[f"{group}: {name} / one process"] = rates[name] / rates[LOOP]
             kept = rates["ours, free, true state"] / rates["ours, free"]
@@ -66,7 +78,7 @@ def _groups(config: CyborgConfig) -> Iterator[tuple[str, list[Make]]]:
             Ours, makers=makers, workers=config.workers, min_ready=1, actions=_core.ACTION_COUNT
         )
         yield (
-            f"CybORG {size}",
+            f"{SPEED} {size}",
             [
                 Gymnasium(backend="sync", makers=makers, actions=_core.ACTION_COUNT),
                 ours(name="ours, barrier", min_ready=0),
@@ -74,3 +86,49 @@ def _groups(config: CyborgConfig) -> Iterator[tuple[str, list[Make]]]:
                 ours(name="ours, free, true state", true_state="every"),
             ],
         )
+        yield f"{TWICE}, {size}", list(_twice(size, config.workers))
+
+
+def _twice(size: int, workers: int) -> Iterator[Make]:
+    """The same work in many ways: every environment is stepped, its true state before and after."""
+    makers: list[Maker] = [ENDLESS] * size
+    ways: dict[str, Callable[[], Any]] = {
+        PIPES: partial(pipes_only, makers),
+        "shared memory, dictionary": partial(make_vec, size, env=makers, backend="pipes"),
+        "one process, dictionary": partial(make_vec, size, env=makers, backend="sync"),
+    }
+    for name, make in ways.items():
+        yield partial(_looking, name, make, lambda envs: envs.call("true_state_dict"))
+    ours = partial(make_vec, size, env=makers, backend="workers", workers=workers)
+    yield partial(
+        _looking,
+        "ours, workers, array",
+        partial(ours, true_state="every"),
+        lambda envs: envs.true_state.access.copy(),
+    )
+    yield partial(
+        _looking,
+        "ours, native, array",
+        partial(make_vec, size, max_steps=_core.MAX_STEPS, order=ORDER),
+        lambda envs: envs.true_state.access.copy(),
+    )
+
+
+def _looking(
+    name: str, make: Callable[[], Any], look: Callable[[Any], object], stack: ExitStack
+) -> Contender:
+    envs = make()
+    stack.callback(envs.close)
+    envs.reset(seed=0)
+    actions = random_actions(envs.num_envs)
+    turn = 0
+
+    def step() -> None:
+        nonlocal turn
+        turn += 1
+        look(envs)
+        envs.step(actions[turn % len(actions)])
+        look(envs)
+
+    settings: Settings = {"environments": envs.num_envs}
+    return Contender(name=name, settings=settings, steps=envs.num_envs, clock=timed(step))

@@ -2,7 +2,7 @@
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cagepool import _core
 from cagepool.bench.measure import Clock, Contender, Settings, timed
 from cagepool.envs import WorkerVectorEnv, make_vec
 from cagepool.envs.makers import Maker
@@ -43,10 +44,29 @@ class Ours:
         settings: Settings = {"workers": self.workers}
         if self.min_ready:
             settings["min_ready"] = self.min_ready
-            clock = _free_clock(envs, self.min_ready, _actions(len(self.makers), self.actions))
+            clock = _free_clock(
+                envs, self.min_ready, random_actions(len(self.makers), self.actions)
+            )
         else:
             clock = _step_clock(envs, len(self.makers), self.actions)
         return _contender(self.name, self.makers, clock, settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Native:
+    """Native games of CAGE-2 with random blue."""
+
+    games: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    """As `make_vec` takes them."""
+
+    def __call__(self, _: ExitStack) -> Contender:
+        """Make them."""
+        envs = make_vec(self.games, **self.settings)
+        envs.reset(seed=0)
+        clock = _step_clock(envs, self.games, _core.ACTION_COUNT)
+        shown: Settings = {"environments": self.games, **self.settings}
+        return Contender(name="native", settings=shown, steps=self.games, clock=clock)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,13 +128,13 @@ def _contender(name: str, makers: list[Maker], clock: Clock, settings: Settings)
     return Contender(name=name, settings=shown, steps=len(makers), clock=clock)
 
 
-def _actions(count: int, kinds: int) -> Ints:
+def random_actions(count: int, kinds: int = _core.ACTION_COUNT) -> Ints:
     """Rows of actions, one a step, used in turn."""
     return np.random.default_rng(0).integers(0, kinds, (64, count))
 
 
 def _step_clock(envs: Any, count: int, kinds: int) -> Clock:
-    actions = list(_actions(count, kinds))
+    actions = list(random_actions(count, kinds))
     turn = 0
 
     def step() -> None:

@@ -13,6 +13,7 @@ from cagepool.envs.makers import AnyEnv, Maker
 
 Choice: TypeAlias = Literal["sync", "workers", "pipes"]
 
+WORTHWHILE = 0.9  # of the time of a loop: whoever else wants the cores hurts processes more
 TRIAL_STEPS, TRIAL_S = 20, 0.01  # whichever comes first
 
 
@@ -44,17 +45,16 @@ def backend_for(makers: Sequence[Maker]) -> Choice:
     parallel: Choice = "workers" if sys.platform == "linux" else "pipes"
     count, processes = len(makers), cores()
     # What costs more gains more from processes.
-    if fastest(("sync", parallel), count, 0.0, processes) == parallel:
+    if pays(parallel, count, 0.0, processes):
         return parallel
     step_s = tried(makers[0])
-    if step_s is None:
-        return parallel
-    return fastest(("sync", parallel), count, step_s, processes)
+    return parallel if step_s is None or pays(parallel, count, step_s, processes) else "sync"
 
 
-def fastest(backends: Sequence[Choice], num_envs: int, step_s: float, processes: int) -> Choice:
-    """The backend that takes least for a step of all."""
-    return min(backends, key=lambda one: seconds(one, num_envs, step_s, processes))
+def pays(backend: Choice, num_envs: int, step_s: float, processes: int) -> bool:
+    """Whether a backend is enough faster than a loop to be worth its processes."""
+    alone_s = seconds("sync", num_envs, step_s, processes)
+    return seconds(backend, num_envs, step_s, processes) < WORTHWHILE * alone_s
 
 
 def seconds(backend: Choice, num_envs: int, step_s: float, processes: int) -> float:

@@ -57,14 +57,14 @@ class Working(Probe):
     """Computes in every step."""
 
     def __init__(self, seconds: float) -> None:
-        """Compute so long."""
+        """Compute so long; time in which another has the core does not count."""
         super().__init__()
         self._seconds = seconds
 
     def step(self, action: np.int64) -> tuple[NDArray[np.float32], float, bool, bool, Infos]:
         """Compute."""
-        until_s = time.perf_counter() + self._seconds
-        while time.perf_counter() < until_s:
+        until_s = time.thread_time() + self._seconds
+        while time.thread_time() < until_s:
             pass
         return super().step(action)
 
