@@ -58,16 +58,17 @@ void draw_choices(const Rows<const float>& logits, const Masks& masks, const Flo
 
 using Parts = std::tuple<double, double, double, double, double>;
 
-Parts gradient(const Rows<const float>& logits, const Masks& masks, const Floats& values,
-               const Collected& collected, const LossRule& rule, const Rows<float>& logits_gradient,
-               const Row<float>& values_gradient) {
-  const Choices choices = choices_of(logits, masks);
-  check(logits_gradient.shape(0) == logits.shape(0) && logits_gradient.shape(1) == choices.count,
-        "the gradient must have the shape of logits");
-  check_range(collected.chosen, choices.count, "a choice must be a column of logits");
+Parts gradient(const Share& share, const Collected& collected, const LossRule& rule,
+               const Rows<float>& logits_gradient, const Row<float>& values_gradient) {
+  check_range(share.rows, collected.chosen.size(), "a row must be one of those collected");
+  const std::size_t choices = logits_gradient.shape(1);
+  for (const std::int64_t row : share.rows) {
+    check_range(collected.chosen.subspan(static_cast<std::size_t>(row), 1), choices,
+                "a choice must be a column of logits");
+  }
   const nb::gil_scoped_release release;
-  const LossParts parts = loss_gradient(choices, span_of(values), collected, rule,
-                                        span_of(logits_gradient), span_of(values_gradient));
+  const LossParts parts =
+      loss_gradient(share, collected, rule, span_of(logits_gradient), span_of(values_gradient));
   return {parts.policy, parts.value, parts.entropy, parts.kl, parts.clipped};
 }
 
@@ -103,23 +104,38 @@ void bind_learn(nb::module_& m) {
         "Draw a choice in every row from the softmax of its logits, by one number in [0, 1).");
   m.def(
       "loss_gradient",
-      [](const Rows<const float>& logits, const Masks& masks, const Floats& values,
-         const Ints& chosen, const Floats& log_probabilities, const Floats& advantages,
-         const Floats& old_values, const Floats& returns, const Rows<float>& logits_gradient,
+      [](const Rows<const float>& logits, const Floats& values, const Ints& rows,
+         std::size_t minibatch, const Masks& masks, const Ints& chosen,
+         const Floats& log_probabilities, const Floats& advantages, const Floats& old_values,
+         const Floats& returns, const Rows<float>& logits_gradient,
          const Row<float>& values_gradient, float clip, float value_clip, float entropy) {
-        check_rows(logits.shape(0), values, chosen, log_probabilities, advantages, old_values,
-                   returns, values_gradient);
-        const Collected collected{span_of(chosen), span_of(log_probabilities), span_of(advantages),
-                                  span_of(old_values), span_of(returns)};
-        return gradient(logits, masks, values, collected, {clip, value_clip, entropy},
-                        logits_gradient, values_gradient);
+        check_rows(logits.shape(0), values, rows, logits_gradient, values_gradient);
+        check_rows(chosen.shape(0), log_probabilities, advantages, old_values, returns);
+        check(logits_gradient.shape(1) == logits.shape(1) && logits.shape(1) > 0,
+              "the gradient must have the columns of logits, and at least one");
+        check(!masks || (masks->shape(0) == chosen.shape(0) && masks->shape(1) == logits.shape(1)),
+              "masks must have a row for all that was collected and the columns of logits");
+        check(minibatch >= rows.shape(0), "a minibatch must have at least the rows of its share");
+        const Collected collected{masks
+                                      ? std::span<const std::uint8_t>(masks->data(), masks->size())
+                                      : std::span<const std::uint8_t>(),
+                                  span_of(chosen),
+                                  span_of(log_probabilities),
+                                  span_of(advantages),
+                                  span_of(old_values),
+                                  span_of(returns)};
+        return gradient({span_of(rows), span_of(logits), span_of(values), minibatch}, collected,
+                        {clip, value_clip, entropy}, logits_gradient, values_gradient);
       },
-      nb::kw_only(), "logits"_a.noconvert(), "masks"_a.noconvert().none(), "values"_a.noconvert(),
-      "chosen"_a.noconvert(), "log_probabilities"_a.noconvert(), "advantages"_a.noconvert(),
-      "old_values"_a.noconvert(), "returns"_a.noconvert(), "logits_gradient"_a.noconvert(),
-      "values_gradient"_a.noconvert(), "clip"_a, "value_clip"_a, "entropy"_a,
-      "Write the gradient of the mean loss of PPO; returns the means of policy loss, value loss, "
-      "entropy, KL and share of clipped ratios.");
+      nb::kw_only(), "logits"_a.noconvert(), "values"_a.noconvert(), "rows"_a.noconvert(),
+      "minibatch"_a, "masks"_a.noconvert().none(), "chosen"_a.noconvert(),
+      "log_probabilities"_a.noconvert(), "advantages"_a.noconvert(), "old_values"_a.noconvert(),
+      "returns"_a.noconvert(), "logits_gradient"_a.noconvert(), "values_gradient"_a.noconvert(),
+      "clip"_a, "value_clip"_a, "entropy"_a,
+      "Write the gradient of the mean loss of PPO over a minibatch for some of its rows, and "
+      "return "
+      "their part of the means of policy loss, value loss, entropy, KL and clipped ratios. `rows` "
+      "picks from what was collected; logits and values are of these rows alone.");
 
   nb::class_<Inputs>(m, "Inputs", "Policy inputs of many games, made of what blue saw and did.")
       .def(

@@ -9,8 +9,8 @@
 namespace cagepool {
 namespace {
 
-// Eight numbers at a time, on any processor: the compiler splits them where it must.
-constexpr std::size_t kLanes = 8;
+// Sixteen numbers at a time, on any processor: the compiler splits them where it must.
+constexpr std::size_t kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using IntLanes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
 
@@ -48,9 +48,10 @@ inline Lanes exp_lanes(Lanes x) {
 }
 
 inline float sum_of(Lanes lanes) {
-  float sum = 0;
-  for (std::size_t i = 0; i < kLanes; ++i) sum += lanes[i];
-  return sum;
+  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
 }
 
 /// The softmax of one row, in memory that is a whole number of lanes long.
@@ -62,12 +63,11 @@ class Softmax {
         logits_(blocks_ * kLanes, kNever),
         weights_(blocks_ * kLanes) {}
 
-  inline void read(const Choices& choices, std::size_t row) {
-    const float* from = &choices.logits[row * count_];
-    if (choices.masks.empty()) {
+  /// `mask` may be null: everything is allowed.
+  inline void read(const float* from, const std::uint8_t* mask) {
+    if (mask == nullptr) {
       std::copy_n(from, count_, logits_.data());
     } else {
-      const std::uint8_t* mask = &choices.masks[row * count_];
       for (std::size_t i = 0; i < count_; ++i) logits_[i] = mask[i] != 0 ? from[i] : kNever;
     }
     std::fill(logits_.begin() + static_cast<std::ptrdiff_t>(count_), logits_.end(), kNever);
@@ -75,54 +75,48 @@ class Softmax {
     LanesInRow* const weights = blocks(weights_);
     const float highest = highest_logit();
     Lanes sums{};
+    Lanes products{};  // what is not allowed is finite, so that its product with 0 is 0
     for (std::size_t i = 0; i < blocks_; ++i) {
       const Lanes less = logits[i] - highest;
       const Lanes weight = exp_lanes(less);
       logits[i] = less;
       weights[i] = weight;
       sums += weight;
+      products += weight * less;
     }
     sum_ = sum_of(sums);
     log_sum_ = std::log(sum_);
+    entropy_ = log_sum_ - sum_of(products) / sum_;
   }
 
   /// The first choice at which the running sum of probabilities passes a number in [0, 1).
-  inline std::size_t at(float uniform) const {
+  inline std::size_t at(float uniform) {
+    const LanesInRow* const weights = blocks(weights_);
     const float target = uniform * sum_;
     float passed = 0;
-    std::size_t last = 0;
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (weights_[i] == 0.0F) continue;
-      passed += weights_[i];
-      last = i;
-      if (passed > target) break;
+    std::size_t last = 0;  // block with a weight
+    for (std::size_t block = 0; block < blocks_; ++block) {
+      const float sum = sum_of(weights[block]);
+      if (passed + sum > target) return within(block, target - passed);
+      passed += sum;
+      if (sum != 0.0F) last = block;
     }
-    return last;
+    return within(last, sum_);  // rounding has left a little of the sum out
   }
 
   inline float log_probability(std::size_t choice) const { return logits_[choice] - log_sum_; }
 
-  inline float entropy() {
-    const LanesInRow* const logits = blocks(logits_);
-    const LanesInRow* const weights = blocks(weights_);
-    Lanes sums{};
-    for (std::size_t i = 0; i < blocks_; ++i) {
-      const Lanes weight = weights[i];
-      sums += weight == 0.0F ? Lanes{} : weight * logits[i];
-    }
-    return log_sum_ - sum_of(sums) / sum_;
-  }
+  inline float entropy() const { return entropy_; }
 
   /// d/dlogits of slope * log_probability(choice) - weight * entropy; the last use of the row.
   inline void gradient(std::size_t choice, float slope, float weight, float* out) {
     const LanesInRow* const logits = blocks(logits_);
     LanesInRow* const weights = blocks(weights_);
-    const float spread = entropy();
     const float share = 1.0F / sum_;
     for (std::size_t i = 0; i < blocks_; ++i) {
       const Lanes p = weights[i] * share;
-      const Lanes entropy_slope = (logits[i] - log_sum_ + spread) * weight;
-      weights[i] = p == 0.0F ? Lanes{} : p * (entropy_slope - slope);
+      const Lanes entropy_slope = (logits[i] - log_sum_ + entropy_) * weight;
+      weights[i] = p * (entropy_slope - slope);
     }
     std::copy_n(weights_.data(), count_, out);
     out[choice] += slope;
@@ -131,6 +125,19 @@ class Softmax {
  private:
   static inline LanesInRow* blocks(std::vector<float>& row) {
     return reinterpret_cast<LanesInRow*>(row.data());
+  }
+
+  /// The first choice of a block at which the running sum of its weights passes the target.
+  inline std::size_t within(std::size_t block, float target) const {
+    float passed = 0;
+    std::size_t last = block * kLanes;
+    for (std::size_t i = block * kLanes; i < (block + 1) * kLanes; ++i) {
+      if (weights_[i] == 0.0F) continue;
+      passed += weights_[i];
+      last = i;
+      if (passed > target) break;
+    }
+    return last;
   }
 
   inline float highest_logit() {
@@ -148,13 +155,20 @@ class Softmax {
   std::vector<float> weights_;  // probabilities, but for the factor 1 / sum_
   float sum_ = 0;
   float log_sum_ = 0;
+  float entropy_ = 0;
 };
+
+/// A row of masks, or null if there are none.
+inline const std::uint8_t* mask_of(std::span<const std::uint8_t> masks, std::size_t row,
+                                   std::size_t count) {
+  return masks.empty() ? nullptr : &masks[row * count];
+}
 
 inline void draw_rows(const Choices& choices, std::span<const float> uniforms,
                       std::span<std::int64_t> chosen, std::span<float> log_probabilities) {
   Softmax softmax(choices.count);
   for (std::size_t row = 0; row < choices.rows(); ++row) {
-    softmax.read(choices, row);
+    softmax.read(&choices.logits[row * choices.count], mask_of(choices.masks, row, choices.count));
     const std::size_t choice = softmax.at(uniforms[row]);
     chosen[row] = static_cast<std::int64_t>(choice);
     log_probabilities[row] = softmax.log_probability(choice);
@@ -180,14 +194,15 @@ struct ValueLoss {
   }
 };
 
-inline LossParts gradient_rows(const Choices& choices, std::span<const float> values,
-                               const Collected& collected, const LossRule& rule,
+inline LossParts gradient_rows(const Share& share, const Collected& collected, const LossRule& rule,
                                std::span<float> logits_gradient, std::span<float> values_gradient) {
-  Softmax softmax(choices.count);
+  const std::size_t count = share.logits.size() / share.rows.size();
+  Softmax softmax(count);
   LossParts sums;
-  const auto rows = static_cast<float>(choices.rows());
-  for (std::size_t row = 0; row < choices.rows(); ++row) {
-    softmax.read(choices, row);
+  const auto rows = static_cast<float>(share.minibatch);
+  for (std::size_t i = 0; i < share.rows.size(); ++i) {
+    const auto row = static_cast<std::size_t>(share.rows[i]);
+    softmax.read(&share.logits[i * count], mask_of(collected.masks, row, count));
     const auto choice = static_cast<std::size_t>(collected.chosen[row]);
     const float change = softmax.log_probability(choice) - collected.log_probabilities[row];
     const float ratio = std::exp(change);
@@ -199,11 +214,11 @@ inline LossParts gradient_rows(const Choices& choices, std::span<const float> va
     sums.kl += ratio - 1 - change;
     sums.clipped += ratio != clipped;
     softmax.gradient(choice, is_free ? -ratio * advantage / rows : 0, rule.entropy / rows,
-                     &logits_gradient[row * choices.count]);
-    const ValueLoss value(values[row], collected.values[row], collected.returns[row],
+                     &logits_gradient[i * count]);
+    const ValueLoss value(share.values[i], collected.values[row], collected.returns[row],
                           rule.value_clip);
     sums.value += value.loss;
-    values_gradient[row] = value.slope / rows;
+    values_gradient[i] = value.slope / rows;
   }
   for (double* sum : {&sums.policy, &sums.value, &sums.entropy, &sums.kl, &sums.clipped})
     *sum /= rows;
@@ -211,15 +226,26 @@ inline LossParts gradient_rows(const Choices& choices, std::span<const float> va
 }
 
 #if defined(__x86_64__)
+// One copy for each kind of processor; all round alike.
+[[gnu::flatten, gnu::target("arch=x86-64-v4")]] void draw_rows_v4(
+    const Choices& choices, std::span<const float> uniforms, std::span<std::int64_t> chosen,
+    std::span<float> log_probabilities) {
+  draw_rows(choices, uniforms, chosen, log_probabilities);
+}
 [[gnu::flatten, gnu::target("arch=x86-64-v3")]] void draw_rows_v3(
     const Choices& choices, std::span<const float> uniforms, std::span<std::int64_t> chosen,
     std::span<float> log_probabilities) {
   draw_rows(choices, uniforms, chosen, log_probabilities);
 }
+[[gnu::flatten, gnu::target("arch=x86-64-v4")]] LossParts gradient_rows_v4(
+    const Share& share, const Collected& collected, const LossRule& rule,
+    std::span<float> logits_gradient, std::span<float> values_gradient) {
+  return gradient_rows(share, collected, rule, logits_gradient, values_gradient);
+}
 [[gnu::flatten, gnu::target("arch=x86-64-v3")]] LossParts gradient_rows_v3(
-    const Choices& choices, std::span<const float> values, const Collected& collected,
-    const LossRule& rule, std::span<float> logits_gradient, std::span<float> values_gradient) {
-  return gradient_rows(choices, values, collected, rule, logits_gradient, values_gradient);
+    const Share& share, const Collected& collected, const LossRule& rule,
+    std::span<float> logits_gradient, std::span<float> values_gradient) {
+  return gradient_rows(share, collected, rule, logits_gradient, values_gradient);
 }
 #endif
 
@@ -228,20 +254,24 @@ inline LossParts gradient_rows(const Choices& choices, std::span<const float> va
 void draw(const Choices& choices, std::span<const float> uniforms, std::span<std::int64_t> chosen,
           std::span<float> log_probabilities) {
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v4"))
+    return draw_rows_v4(choices, uniforms, chosen, log_probabilities);
   if (__builtin_cpu_supports("x86-64-v3"))
     return draw_rows_v3(choices, uniforms, chosen, log_probabilities);
 #endif
   draw_rows(choices, uniforms, chosen, log_probabilities);
 }
 
-LossParts loss_gradient(const Choices& choices, std::span<const float> values,
-                        const Collected& collected, const LossRule& rule,
+LossParts loss_gradient(const Share& share, const Collected& collected, const LossRule& rule,
                         std::span<float> logits_gradient, std::span<float> values_gradient) {
+  if (share.rows.empty()) return {};
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v4"))
+    return gradient_rows_v4(share, collected, rule, logits_gradient, values_gradient);
   if (__builtin_cpu_supports("x86-64-v3"))
-    return gradient_rows_v3(choices, values, collected, rule, logits_gradient, values_gradient);
+    return gradient_rows_v3(share, collected, rule, logits_gradient, values_gradient);
 #endif
-  return gradient_rows(choices, values, collected, rule, logits_gradient, values_gradient);
+  return gradient_rows(share, collected, rule, logits_gradient, values_gradient);
 }
 
 }  // namespace cagepool

@@ -68,9 +68,12 @@ struct Batched {
   std::vector<float> returns = numbers(14, kRows, -1, 1);
   std::vector<float> values = numbers(15, kRows, -1, 1);
 
-  Collected collected() const {
-    return {chosen, log_probabilities, advantages, old_values, returns};
+  std::vector<std::int64_t> rows = {6, 5, 4, 3, 2, 1, 0};  // in another order than collected
+
+  Collected collected(const Table& table) const {
+    return {table.masks, chosen, log_probabilities, advantages, old_values, returns};
   }
+  Share share(const Table& table) const { return {rows, table.logits, values, kRows}; }
 };
 
 constexpr LossRule kRule{.clip = 0.2F, .value_clip = 0.3F, .entropy = 0.1F};
@@ -79,7 +82,7 @@ double total_loss(const Table& table, const Batched& rows) {
   std::vector<float> logits(table.logits.size());
   std::vector<float> values(kRows);
   const LossParts parts =
-      loss_gradient(table.choices(), rows.values, rows.collected(), kRule, logits, values);
+      loss_gradient(rows.share(table), rows.collected(table), kRule, logits, values);
   return parts.policy - static_cast<double>(kRule.entropy) * parts.entropy + parts.value;
 }
 
@@ -89,7 +92,7 @@ void test_the_gradient_is_the_slope_of_the_loss() {
     Batched rows;
     std::vector<float> logits(table.logits.size(), 9);
     std::vector<float> values(kRows, 9);
-    loss_gradient(table.choices(), rows.values, rows.collected(), kRule, logits, values);
+    loss_gradient(rows.share(table), rows.collected(table), kRule, logits, values);
     const auto slope = [&](float& place) {
       const float before = place;
       constexpr float kMove = 1e-2F;

@@ -14,7 +14,8 @@ from cagepool.evaluate.policy import Policy, blue_inputs, load
 from cagepool.runs import Arrays
 from cagepool.train.collect import Collector
 from cagepool.train.config import TrainConfig
-from cagepool.train.networks import Networks, Player
+from cagepool.train.networks import Networks
+from cagepool.train.passes import Forward
 from cagepool.train.rollout import Rollout, Shape
 from tests.evaluate.folders import add_checkpoint, make_run
 from tests.sim.games import started
@@ -22,15 +23,15 @@ from tests.sim.games import started
 GAMES, STEPS = 5, 40
 
 
-class Chosen(Player):
+class Chosen(Forward):
     """Remembers the logits of every step."""
 
-    def __init__(self, networks: Networks, rows: int) -> None:
-        super().__init__(networks, rows)
+    def __init__(self, networks: Networks) -> None:
+        super().__init__(networks.actor)
         self.seen: list[Any] = []
 
-    def logits(self, inputs: torch.Tensor) -> torch.Tensor:
-        result = super().logits(inputs)
+    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
+        result = super().__call__(inputs)
         self.seen.append(result.numpy().copy())
         return result
 
@@ -54,8 +55,8 @@ def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainC
     collector = Collector(envs, inputs, 1000, 1.0)
     rollout = Rollout(Shape(STEPS, GAMES, inputs.size, inputs.choices, config.action_masking))
     collector.start(3, rollout)
-    player = Chosen(networks, GAMES)
-    collector.collect(player, rollout, np.random.default_rng(0))
+    actor = Chosen(networks)
+    collector.collect(actor, rollout, np.random.default_rng(0))
 
     policy = Policy(networks.arrays(), config.as_dict())
     policy.begin(GAMES)
@@ -66,7 +67,7 @@ def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainC
             np.testing.assert_array_equal(allowed, rollout.masks[step])
         np.testing.assert_array_equal(policy._rows, rollout.inputs[step])
         # NumPy and PyTorch add up in different orders.
-        expected = player.seen[step][allowed]
+        expected = actor.seen[step][allowed]
         np.testing.assert_allclose(logits[allowed], expected, rtol=1e-4, atol=1e-5)
         policy._played = inputs.numbers[rollout.choices[step]]
         policy.reset(np.flatnonzero(rollout.ends[step]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cagepool.train.loss import Rows
+from cagepool.train.loss import Outputs, Rows
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Drawn:
     masked: bool = False
 
 
-def drawn_rows(drawn: Drawn) -> tuple[torch.Tensor, torch.Tensor, Rows]:
-    """Logits and values, ready for a gradient, and what was collected."""
+def drawn_rows(drawn: Drawn) -> tuple[Outputs, Rows]:
+    """What the networks say of rows, and what was collected."""
     rng = np.random.default_rng(drawn.seed)
     shape = (drawn.rows, drawn.choices)
     logits = (drawn.scale * rng.standard_normal(shape)).astype(np.float32)
@@ -44,4 +44,4 @@ def drawn_rows(drawn: Drawn) -> tuple[torch.Tensor, torch.Tensor, Rows]:
         values=old_values,
         returns=returns,
     )
-    return torch.from_numpy(logits).requires_grad_(), values.requires_grad_(), rows
+    return Outputs(torch.from_numpy(logits), values), rows

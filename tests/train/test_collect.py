@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from cagepool.train.collect import Collector, Finished, PlainInputs
 from cagepool.train.config import TrainConfig
-from cagepool.train.networks import Networks, Player
+from cagepool.train.networks import Networks
+from cagepool.train.passes import Forward
 from cagepool.train.rollout import Rollout, Shape
 from cagepool.train.update import Learner
 from tests.train.scripted import CHOICES, LENGTHS, Counting, paid
@@ -30,10 +31,10 @@ class Playing(NamedTuple):
     def rollouts(self) -> Iterator[tuple[Rollout, Finished]]:
         """Collect until all episodes were played."""
         rng = np.random.default_rng(0)
-        player = Player(self.networks, self.collector.envs.num_envs)
+        actor = Forward(self.networks.actor)
         while not self.collector.is_over:
             self.rollout.begin()
-            yield self.rollout, self.collector.collect(player, self.rollout, rng)
+            yield self.rollout, self.collector.collect(actor, self.rollout, rng)
 
 
 def playing(games: int, total: int, steps: int) -> Playing:

@@ -130,6 +130,8 @@ def gradient_arguments(**changed: Any) -> dict[str, Any]:
     )
     usual |= {
         "logits": np.zeros((4, 3), np.float32),
+        "rows": np.arange(4),
+        "minibatch": 4,
         "masks": None,
         "chosen": np.zeros(4, np.int64),
         "logits_gradient": np.zeros((4, 3), np.float32),
@@ -147,11 +149,28 @@ def gradient_arguments(**changed: Any) -> dict[str, Any]:
         ({"chosen": np.array([0, 1, 2, 3])}, IndexError, "must be a column of logits"),
         ({"chosen": np.array([0, 1, 2, -1])}, IndexError, "must be a column of logits"),
         ({"returns": np.zeros(3, np.float32)}, ValueError, "as many rows as the first"),
-        ({"masks": np.ones((3, 3), np.uint8)}, ValueError, "the shape of logits"),
-        ({"logits_gradient": np.zeros((4, 2), np.float32)}, ValueError, "the shape of logits"),
+        ({"rows": np.array([0, 1, 2, 4])}, IndexError, "one of those collected"),
+        ({"rows": np.array([0, 1, 2, -1])}, IndexError, "one of those collected"),
+        ({"rows": np.arange(3)}, ValueError, "as many rows as the first"),
+        ({"minibatch": 3}, ValueError, "at least the rows of its share"),
+        ({"masks": np.ones((3, 3), np.uint8)}, ValueError, "masks must have a row for all"),
+        ({"masks": np.ones((4, 2), np.uint8)}, ValueError, "masks must have a row for all"),
+        ({"logits_gradient": np.zeros((4, 2), np.float32)}, ValueError, "the columns of logits"),
         ({"values_gradient": np.zeros(4)}, TypeError, "incompatible"),
     ],
-    ids=["beyond", "below", "rows", "masks", "gradient", "float64"],
+    ids=[
+        "choice beyond",
+        "choice below",
+        "returns",
+        "row beyond",
+        "row below",
+        "rows",
+        "minibatch",
+        "rows of masks",
+        "columns of masks",
+        "gradient",
+        "float64",
+    ],
 )
 def test_a_gradient_of_rows_that_do_not_fit_is_refused(
     changed: dict[str, Any], error: type[Exception], sentence: str

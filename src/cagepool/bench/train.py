@@ -10,7 +10,8 @@ from cagepool.bench import machine
 from cagepool.bench.measure import Clock, Contender, Measurement, Pace, compare, timed
 from cagepool.bench.result import Result
 from cagepool.train.config import TrainConfig
-from cagepool.train.ppo import Trainer, use_threads
+from cagepool.train.ppo import Trainer
+from cagepool.train.update import use_threads
 
 ENDLESS = 10**12  # episodes: no training ends while it is measured
 PLAIN: dict[
@@ -79,7 +80,6 @@ def _measured(
     progress: Callable[[str, int, int], object],
 ) -> list[Measurement]:
     with ExitStack() as stack:
-        stack.callback(use_threads, 1)
         made = []
         for contender, close in contenders:
             stack.callback(close)
@@ -98,15 +98,15 @@ def _variants(config: BenchTrainConfig) -> Iterator[tuple[str, TrainConfig]]:
         total_episodes=ENDLESS,
     )
     for name, base in (("52 inputs", replace(usual, **PLAIN)), ("all inputs", usual)):
-        yield f"{name}, 1 thread", base
-        yield f"{name}, 2 threads", replace(base, threads=2)
-        yield f"{name}, --async", replace(base, overlap=True)
+        yield f"{name}, 1 thread", replace(base, threads=1)
+        yield f"{name}, 2 threads", base
+        yield f"{name}, --async", replace(base, threads=1, overlap=True)
 
 
 def _collections(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:
     for name, settings in _variants(config):
         if settings.threads > 1 or settings.overlap:
-            continue
+            continue  # they change how it learns, not how it collects
         trainer = Trainer(settings)
         yield _contender(name, settings, trainer.collect_only), trainer.close
 
@@ -135,7 +135,7 @@ def _one_update(model: Any, steps: int) -> Callable[[], object]:
 
 
 def _contender(
-    name: str, settings: TrainConfig, call: Callable[[], object], threads: int | None = None
+    name: str, settings: TrainConfig, call: Callable[[], object], threads: int = 1
 ) -> Contender:
     hidden = "x".join(map(str, settings.hidden))
     return Contender(
@@ -147,13 +147,18 @@ def _contender(
             "hidden": hidden,
         },
         steps=settings.n_envs * settings.update_steps,
-        clock=_with_threads(timed(call), threads or settings.threads),
+        clock=_with_threads(timed(call), threads),
     )
 
 
 def _with_threads(clock: Clock, threads: int) -> Clock:
+    """With so many threads of PyTorch itself."""
+
     def run(calls: int, /) -> float:
         use_threads(threads)
-        return clock(calls)
+        try:
+            return clock(calls)
+        finally:
+            use_threads(1)
 
     return run

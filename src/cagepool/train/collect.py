@@ -10,7 +10,7 @@ from cagepool import _core
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.sim.inputs import BlueInputs, Bytes, Floats, Ints
 from cagepool.sim.judge import Judge
-from cagepool.train.networks import Player
+from cagepool.train.passes import Forward
 from cagepool.train.rollout import Bools, Final, Rollout
 
 
@@ -107,22 +107,22 @@ class Collector:
         masks = None if rollout.masks is None else rollout.masks[step]
         self.inputs.write(_floats(observations), rollout.inputs[step], masks)
 
-    def collect(self, player: Player, rollout: Rollout, rng: np.random.Generator) -> Finished:
+    def collect(self, actor: Forward, rollout: Rollout, rng: np.random.Generator) -> Finished:
         """Fill the rollout, or its beginning if the run's last episode ends before."""
         finished = Finished()
         uniforms = rng.random(rollout.rewards.shape, np.float32)
         with torch.inference_mode():
             for step in range(rollout.shape.steps):
                 rollout.counted[step] = self.active
-                self._choose(player, rollout, step, uniforms[step])
+                self._choose(actor, rollout, step, uniforms[step])
                 self._play(rollout, step, finished)
                 rollout.steps = step + 1
                 if self.is_over:
                     break
         return finished
 
-    def _choose(self, player: Player, rollout: Rollout, step: int, uniforms: Floats) -> None:
-        logits = player.logits(torch.from_numpy(rollout.inputs[step])).numpy()
+    def _choose(self, actor: Forward, rollout: Rollout, step: int, uniforms: Floats) -> None:
+        logits = actor(torch.from_numpy(rollout.inputs[step])).numpy()
         masks = None if rollout.masks is None else rollout.masks[step]
         choices = rollout.choices[step]
         _core.draw(logits, masks, uniforms, choices, rollout.log_probabilities[step])

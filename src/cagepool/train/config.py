@@ -54,8 +54,6 @@ class RunConfig:
     """Decides all luck."""
     overlap: bool = False
     """Collect with the policy of one update ago while the present one is being updated."""
-    threads: int = 1
-    """Threads of the update; more than one pays for large networks on an idle machine only."""
     checks: int = 20
     """How often, spread over the run, the greedy policy is scored on other seeds; less often in
     short runs, where it would take longer than the training."""
@@ -103,6 +101,8 @@ class PpoConfig:
     """Widths of the hidden layers, of actor and critic each."""
     activation: str = "tanh"
     """What follows a hidden layer: tanh or relu."""
+    threads: int = 2
+    """Threads of an update; it decides how sums are rounded, so a run goes on with what it has."""
 
 
 @dataclass(frozen=True, kw_only=True)

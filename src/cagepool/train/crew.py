@@ -1,6 +1,6 @@
 """Who collects for a trainer."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Protocol
 
 from cagepool.runs import Arrays
@@ -9,6 +9,7 @@ from cagepool.train.networks import Networks
 from cagepool.train.rollout import Shape
 from cagepool.train.state import State
 from cagepool.train.station import Collected, Station, shares
+from cagepool.train.update import other_threads
 
 PLAYER = "player."  # before the names of the weights with which a rollout is being collected
 
@@ -59,7 +60,7 @@ class LocalCrew:
         # One rollout is filled while another one is learned from.
         self.station = Station(config, everything, rollouts=1 + config.overlap)
         self.shape = self.station.shape
-        self._executor = ThreadPoolExecutor(1) if config.overlap else None
+        self._executor = other_threads(1) if config.overlap else None
         self._ahead: Future[Collected] | None = None
         self._before: tuple[Arrays, State] = ({}, {})  # where the games stood when it was begun
 

@@ -1,4 +1,4 @@
-"""The loss of PPO, twice: as PyTorch would have it, and the native gradient that training uses.
+"""The loss of PPO, twice: as PyTorch would have it, and the native slopes that training uses.
 
 Autograd through softmax, gather, entropy and clamps takes most of an update's time; the kernel does
 it in one pass over the logits. Tests hold the two equal.
@@ -26,14 +26,23 @@ class Rows:
     values: torch.Tensor
     returns: torch.Tensor
 
-    def __getitem__(self, rows: torch.Tensor) -> "Rows":
-        masks = None if self.masks is None else self.masks[rows]
-        others = {name: part[rows] for name, part in vars(self).items() if name != "masks"}
-        return Rows(masks=masks, **others)
+
+class Outputs(NamedTuple):
+    """What the networks say of some rows, or the slopes of the loss by it."""
+
+    logits: torch.Tensor  # (rows, choices)
+    values: torch.Tensor  # (rows,)
+
+
+class Part(NamedTuple):
+    """Some rows of a minibatch, by their numbers, and how many the whole has."""
+
+    rows: torch.Tensor
+    minibatch: int
 
 
 class LossParts(NamedTuple):
-    """Means over the rows of a minibatch."""
+    """Means over the rows of a minibatch, or some rows' part of them."""
 
     policy: float
     value: float
@@ -51,10 +60,9 @@ class LossRule:
     entropy: float
 
 
-def loss(
-    logits: torch.Tensor, values: torch.Tensor, rows: Rows, rule: LossRule
-) -> tuple[torch.Tensor, LossParts]:
+def loss(outputs: Outputs, rows: Rows, rule: LossRule) -> tuple[torch.Tensor, LossParts]:
     """The loss, clipped surrogate - entropy bonus + half the squared error of the values."""
+    logits, values = outputs
     if rows.masks is not None:
         logits = torch.where(rows.masks.bool(), logits, float(NEVER))
     log_probabilities = torch.log_softmax(logits, 1)
@@ -75,29 +83,35 @@ def loss(
     return policy - rule.entropy * entropy + value, LossParts(*parts)
 
 
-def backward(logits: torch.Tensor, values: torch.Tensor, rows: Rows, rule: LossRule) -> LossParts:
-    """Do as `loss(...).backward()` does, faster."""
-    logits_gradient = torch.empty_like(logits)
-    values_gradient = torch.empty_like(values)
+def write_slopes(
+    outputs: Outputs, rows: Rows, part: Part, rule: LossRule, slopes: Outputs
+) -> LossParts:
+    """Write the slopes of the loss of a minibatch by the outputs for a part of its rows."""
     parts = _core.loss_gradient(
-        logits=logits.detach().numpy(),
+        logits=outputs.logits.numpy(),
+        values=outputs.values.numpy(),
+        rows=part.rows.numpy(),
+        minibatch=part.minibatch,
         masks=None if rows.masks is None else rows.masks.numpy(),
-        values=values.detach().numpy(),
         chosen=rows.choices.numpy(),
         log_probabilities=rows.log_probabilities.numpy(),
         advantages=rows.advantages.numpy(),
         old_values=rows.values.numpy(),
         returns=rows.returns.numpy(),
-        logits_gradient=logits_gradient.numpy(),
-        values_gradient=values_gradient.numpy(),
+        logits_gradient=slopes.logits.numpy(),
+        values_gradient=slopes.values.numpy(),
         clip=rule.clip,
         value_clip=rule.value_clip,
         entropy=rule.entropy,
     )
-    torch.autograd.backward([logits, values], [logits_gradient, values_gradient])
     return LossParts(*parts)
 
 
 def mean_of(parts: list[LossParts]) -> LossParts:
     """The mean of the parts of several minibatches."""
     return LossParts(*np.mean(parts, axis=0).tolist())
+
+
+def sum_of(parts: list[LossParts]) -> LossParts:
+    """Several parts of one minibatch together."""
+    return LossParts(*np.sum(parts, axis=0).tolist())

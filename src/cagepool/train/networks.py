@@ -1,6 +1,6 @@
 """Actor and critic."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -9,11 +9,6 @@ from torch import nn
 from cagepool.runs import Arrays
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
-
-IN_PLACE: dict[type[nn.Module], Callable[[torch.Tensor], torch.Tensor]] = {
-    nn.Tanh: torch.tanh_,
-    nn.ReLU: torch.relu_,
-}
 
 
 class Networks(nn.Module):
@@ -30,6 +25,24 @@ class Networks(nn.Module):
         # An almost even policy at first, and values near their mean.
         _start(self.actor, generator, last_gain=0.01)
         _start(self.critic, generator, last_gain=1.0)
+        # All weights in one row, so that an optimiser has one array to work on instead of many.
+        self.flat = nn.utils.parameters_to_vector(self.parameters()).detach()
+        for name, weights in self.named_parameters():
+            weights.data = self.named(self.flat)[name]
+
+    def named(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The parts of a row like `flat`, in the shapes and by the names of the weights."""
+        shapes = {name: weights.shape for name, weights in self.named_parameters()}
+        parts = torch.split(flat, [shape.numel() for shape in shapes.values()])
+        return {
+            name: part.view(shape)
+            for (name, shape), part in zip(shapes.items(), parts, strict=True)
+        }
+
+    def halves(self, flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The actor's part and the critic's of a row like `flat`."""
+        of_actor = sum(weights.numel() for weights in self.actor.parameters())
+        return flat[:of_actor], flat[of_actor:]
 
     def logits(self, inputs: torch.Tensor) -> torch.Tensor:
         """Logits of the choices, (rows, choices)."""
@@ -54,30 +67,6 @@ class Networks(nn.Module):
                 if name not in arrays or arrays[name].shape != tuple(weights.shape):
                     raise ValueError(f"the weights {name} must be {tuple(weights.shape)} numbers")
                 weights.copy_(torch.tensor(arrays[name]))
-
-
-class Player:
-    """The actor as it is played with: always its present weights, into memory made once.
-
-    At a hundred rows a step, making tensors and calling modules would take as long as the sums.
-    """
-
-    def __init__(self, networks: Networks, rows: int) -> None:
-        """Play with this many games at once."""
-        linear = [layer for layer in networks.actor if isinstance(layer, nn.Linear)]
-        self._layers = [
-            (layer.weight.detach().t(), layer.bias.detach(), torch.empty(rows, layer.out_features))
-            for layer in linear
-        ]
-        self._activate = IN_PLACE[type(networks.actor[1])]
-
-    def logits(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits of the choices, (rows, choices), until the next call."""
-        *hidden, (weights, biases, result) = self._layers
-        for layer_weights, layer_biases, out in hidden:
-            torch.addmm(layer_biases, inputs, layer_weights, out=out)
-            inputs = self._activate(out)
-        return torch.addmm(biases, inputs, weights, out=result)
 
 
 def _layers(widths: Sequence[int], activation: str) -> nn.Sequential:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import numpy as np
-import torch
 
 from cagepool.runs import Arrays
 from cagepool.train.collect import Finished
@@ -14,7 +13,7 @@ from cagepool.train.crew import Crew, LocalCrew
 from cagepool.train.networks import Networks
 from cagepool.train.state import State
 from cagepool.train.station import Collected, Streams
-from cagepool.train.update import Learned, Learner
+from cagepool.train.update import Learned, Learner, use_threads
 
 
 class Update(NamedTuple):
@@ -42,7 +41,7 @@ class Trainer:
 
     def __init__(self, config: TrainConfig) -> None:
         """Make environments and networks; use it in a `with`, or close it."""
-        use_threads(config.threads)  # first: it decides how sums are rounded
+        use_threads(1)  # first: it decides how sums are rounded
         self.config = config
         self.number = 0
         self.episodes = 0  # those that were learned from
@@ -122,11 +121,6 @@ class Trainer:
         if not self.crew.is_ahead:
             self.crew.begin(self.learner.networks)
         return self.crew.take()
-
-
-def use_threads(threads: int) -> None:
-    """Let PyTorch compute with this many threads."""
-    torch.set_num_threads(threads)
 
 
 def _crew(config: TrainConfig) -> Crew:

@@ -12,7 +12,8 @@ from cagepool.sim import orders
 from cagepool.sim.judge import Judge
 from cagepool.train.collect import Collector, Finished, Inputs, PlainInputs
 from cagepool.train.config import TrainConfig
-from cagepool.train.networks import Networks, Player
+from cagepool.train.networks import Networks
+from cagepool.train.passes import Forward
 from cagepool.train.rollout import Rollout, Shape
 from cagepool.train.state import State, collector_state, restore_collector
 
@@ -86,7 +87,7 @@ class Station:
         masked = config.is_cage and config.action_masking
         self.shape = Shape(config.update_steps, games, inputs.size, inputs.choices, masked)
         self.networks = Networks(inputs.size, inputs.choices, config.hidden, config.activation, 0)
-        self._player = Player(self.networks, games)
+        self._actor = Forward(self.networks.actor)
         self.rollouts = [Rollout(self.shape) for _ in range(rollouts)]
         self.collector.start(share.seed, self.rollouts[0])
 
@@ -97,7 +98,7 @@ class Station:
         self.rollouts.reverse()
         rollout = self.rollouts[0]
         rollout.begin(last)
-        finished = self.collector.collect(self._player, rollout, self._rng)
+        finished = self.collector.collect(self._actor, rollout, self._rng)
         return Collected(rollout, finished, time.perf_counter() - start)
 
     def state(self) -> tuple[Arrays, State]:

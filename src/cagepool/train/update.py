@@ -1,6 +1,7 @@
 """The learner: turns a rollout into a better policy."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,13 @@ from cagepool.runs import Arrays
 from cagepool.sim.inputs import Floats
 from cagepool.train.advantage import advantages
 from cagepool.train.config import PpoConfig
-from cagepool.train.loss import LossParts, LossRule, Rows, backward, mean_of
+from cagepool.train.loss import LossParts, LossRule, Part, Rows, mean_of, sum_of
 from cagepool.train.networks import Networks
 from cagepool.train.rollout import Rollout
+from cagepool.train.share import Share
 
 ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
+LEAST_SHARE = 256  # rows: with fewer, handing them to another thread costs more than it saves
 
 
 class Learned(NamedTuple):
@@ -27,7 +30,11 @@ class Learned(NamedTuple):
 
 
 class Learner:
-    """Networks, their optimiser, and the settings of PPO."""
+    """Networks, their optimiser, and the settings of PPO; close it to end its threads.
+
+    A minibatch is cut into a share for each thread. The shares' gradients are added up in their
+    order, so that no number depends on timing.
+    """
 
     def __init__(self, networks: Networks, config: PpoConfig, rng: np.random.Generator) -> None:
         """Learn with these networks; `rng` shuffles."""
@@ -35,7 +42,14 @@ class Learner:
         self.rng = rng
         self.learning_rate = config.learning_rate
         self._config = config
-        self._optimiser = torch.optim.Adam(networks.parameters(), config.learning_rate, fused=True)
+        self._gradient = networks.flat.grad = torch.zeros_like(networks.flat)
+        self._optimiser = torch.optim.Adam([networks.flat], config.learning_rate, fused=True)
+        self._shares = [Share(networks) for _ in range(config.threads)]
+        self._executor = other_threads(config.threads)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._executor.shutdown()
 
     def update(self, rollout: Rollout, progress: float) -> Learned:
         """Learn from a rollout, `progress` of the way (0 to 1) through the run."""
@@ -49,7 +63,7 @@ class Learner:
         parts: list[LossParts] = []
         norms: list[float] = []
         for _ in range(config.epochs):
-            epoch = [self._step(rows[some], rule, norms) for some in self._parts(len(rows.choices))]
+            epoch = [self._step(rows, some, rule, norms) for some in self._parts(rows)]
             parts += epoch
             if config.target_kl and mean_of(epoch).kl > config.target_kl:
                 break
@@ -93,13 +107,11 @@ class Learner:
     def arrays(self) -> Arrays:
         """Weights and the optimiser's memory, by name."""
         result = dict(self.networks.arrays())
-        for name, weights in self.networks.named_parameters():
-            for moment in ADAM_MOMENTS:
-                if weights in self._optimiser.state:  # not before the first update
-                    kept = self._optimiser.state[weights][moment]
-                    result[f"adam.{moment}.{name}"] = kept.numpy()
-        steps = [state["step"].item() for state in self._optimiser.state.values()]
-        result["adam.step"] = np.array([steps[0] if steps else 0.0])
+        state = self._optimiser.state[self.networks.flat]  # empty before the first update
+        for moment in ADAM_MOMENTS if state else ():
+            for name, part in self.networks.named(state[moment]).items():
+                result[f"adam.{moment}.{name}"] = part.numpy()
+        result["adam.step"] = np.array([state["step"].item() if state else 0.0])
         return result
 
     def take(self, arrays: Arrays) -> None:
@@ -108,35 +120,56 @@ class Learner:
         (steps,) = arrays["adam.step"].tolist()
         if not steps:
             return
-        for name, weights in self.networks.named_parameters():
-            self._optimiser.state[weights] = {
-                "step": torch.tensor(steps),
-                **{
-                    moment: torch.tensor(arrays[f"adam.{moment}.{name}"]) for moment in ADAM_MOMENTS
-                },
-            }
+        state = {moment: torch.zeros_like(self.networks.flat) for moment in ADAM_MOMENTS}
+        for moment, flat in state.items():
+            for name, part in self.networks.named(flat).items():
+                part.copy_(torch.tensor(arrays[f"adam.{moment}.{name}"]))
+        self._optimiser.state[self.networks.flat] = {"step": torch.tensor(steps), **state}
 
-    def _parts(self, rows: int) -> Iterator[torch.Tensor]:
-        """The rows in random order, cut into minibatches."""
-        shuffled = torch.from_numpy(self.rng.permutation(rows))
-        yield from shuffled.tensor_split(min(self._config.minibatches, rows))
+    def _parts(self, rows: Rows) -> Iterator[torch.Tensor]:
+        """The numbers of the rows in random order, cut into minibatches."""
+        count = len(rows.choices)
+        shuffled = torch.from_numpy(self.rng.permutation(count))
+        yield from shuffled.tensor_split(min(self._config.minibatches, count))
 
-    def _step(self, rows: Rows, rule: LossRule, norms: list[float]) -> LossParts:
-        logits = self.networks.logits(rows.inputs)
-        values = self.networks.values(rows.inputs)
-        self._optimiser.zero_grad()
-        parts = backward(logits, values, rows, rule)
-        for network in (self.networks.actor, self.networks.critic):
-            limit = self._config.max_gradient_norm
-            norm = torch.nn.utils.clip_grad_norm_(network.parameters(), limit)
-            if network is self.networks.actor:
-                norms.append(norm.item())
+    def _step(
+        self, rows: Rows, some: torch.Tensor, rule: LossRule, norms: list[float]
+    ) -> LossParts:
+        shares = self._shares[: max(1, len(some) // LEAST_SHARE)]
+        first, *others = (Part(part, len(some)) for part in some.tensor_split(len(shares)))
+        elsewhere = [
+            self._executor.submit(share.learn, rows, part, rule)
+            for share, part in zip(shares[1:], others, strict=True)
+        ]
+        parts = [shares[0].learn(rows, first, rule), *(one.result() for one in elsewhere)]
+        torch.sum(torch.stack([share.gradient for share in shares]), 0, out=self._gradient)
+        of_actor, of_critic = self.networks.halves(self._gradient)
+        norms.append(_clip(of_actor, self._config.max_gradient_norm))
+        _clip(of_critic, self._config.max_gradient_norm)
         self._optimiser.step()
-        return parts
+        return sum_of(parts)
 
     def _values(self, inputs: Floats) -> Floats:
         with torch.inference_mode():
             return self.networks.values(torch.from_numpy(inputs)).numpy()
+
+
+def other_threads(threads: int) -> ThreadPoolExecutor:
+    """Threads beside the present one, in which PyTorch starts none of its own."""
+    return ThreadPoolExecutor(max(1, threads - 1), initializer=use_threads, initargs=(1,))
+
+
+def use_threads(threads: int) -> None:
+    """Let PyTorch split each sum among so many threads when it is called from this one."""
+    torch.set_num_threads(threads)
+
+
+def _clip(gradient: torch.Tensor, limit: float) -> float:
+    """Make a gradient no longer than the limit; returns its length before."""
+    norm = float(torch.linalg.vector_norm(gradient))
+    if norm > limit:
+        gradient.mul_(limit / norm)
+    return norm
 
 
 def _between(low: float, high: float, share: float) -> float:

@@ -123,7 +123,7 @@ def _watch_collecting(instruments: Instruments, clock: StageClock, station: Stat
     collector = station.collector
     watch_envs(instruments, clock, collector.envs)
     instruments.watch(clock, collector, "_choose", Stage.SAMPLING)
-    instruments.watch(clock, vars(station)["_player"], "logits", Stage.FORWARD)
+    instruments.watch(clock, vars(station)["_actor"], "run", Stage.FORWARD)
     if collector.judge is not None:
         instruments.watch(clock, collector.judge, "see", Stage.TRUTH)
 
