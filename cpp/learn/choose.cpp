@@ -1,6 +1,7 @@
 #include "choose.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -13,10 +14,13 @@ namespace {
 constexpr std::size_t kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using IntLanes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+using ByteLanes = std::uint8_t __attribute__((vector_size(kLanes)));
 
-/// Lanes in a row of floats, wherever it lies.
-using LanesInRow =
-    float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+/// Lanes in memory, aligned as the widest registers like it: the compiler, which knows of none when
+/// it makes the vectors that hold them, would not do so by itself.
+struct alignas(kLanes * sizeof(float)) Block {
+  Lanes lanes;
+};
 
 constexpr float kNever = -1e30F;  // logit of what may not be chosen
 
@@ -48,39 +52,30 @@ inline Lanes exp_lanes(Lanes x) {
 }
 
 inline float sum_of(Lanes lanes) {
+  std::array<float, kLanes> sums;
+  std::memcpy(sums.data(), &lanes, sizeof lanes);
   for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    for (std::size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
   }
-  return lanes[0];
+  return sums[0];
 }
 
 /// The softmax of one row, in memory that is a whole number of lanes long.
 class Softmax {
  public:
   explicit Softmax(std::size_t count)
-      : count_(count),
-        blocks_((count + kLanes - 1) / kLanes),
-        logits_(blocks_ * kLanes, kNever),
-        weights_(blocks_ * kLanes) {}
+      : count_(count), logits_((count + kLanes - 1) / kLanes), weights_(logits_.size()) {}
 
   /// `mask` may be null: everything is allowed.
   inline void read(const float* from, const std::uint8_t* mask) {
-    if (mask == nullptr) {
-      std::copy_n(from, count_, logits_.data());
-    } else {
-      for (std::size_t i = 0; i < count_; ++i) logits_[i] = mask[i] != 0 ? from[i] : kNever;
-    }
-    std::fill(logits_.begin() + static_cast<std::ptrdiff_t>(count_), logits_.end(), kNever);
-    LanesInRow* const logits = blocks(logits_);
-    LanesInRow* const weights = blocks(weights_);
-    const float highest = highest_logit();
+    const float highest = copy(from, mask);
     Lanes sums{};
     Lanes products{};  // what is not allowed is finite, so that its product with 0 is 0
-    for (std::size_t i = 0; i < blocks_; ++i) {
-      const Lanes less = logits[i] - highest;
+    for (std::size_t i = 0; i < logits_.size(); ++i) {
+      const Lanes less = logits_[i].lanes - highest;
       const Lanes weight = exp_lanes(less);
-      logits[i] = less;
-      weights[i] = weight;
+      logits_[i].lanes = less;
+      weights_[i].lanes = weight;
       sums += weight;
       products += weight * less;
     }
@@ -90,13 +85,12 @@ class Softmax {
   }
 
   /// The first choice at which the running sum of probabilities passes a number in [0, 1).
-  inline std::size_t at(float uniform) {
-    const LanesInRow* const weights = blocks(weights_);
+  inline std::size_t at(float uniform) const {
     const float target = uniform * sum_;
     float passed = 0;
     std::size_t last = 0;  // block with a weight
-    for (std::size_t block = 0; block < blocks_; ++block) {
-      const float sum = sum_of(weights[block]);
+    for (std::size_t block = 0; block < weights_.size(); ++block) {
+      const float sum = sum_of(weights_[block].lanes);
       if (passed + sum > target) return within(block, target - passed);
       passed += sum;
       if (sum != 0.0F) last = block;
@@ -104,55 +98,68 @@ class Softmax {
     return within(last, sum_);  // rounding has left a little of the sum out
   }
 
-  inline float log_probability(std::size_t choice) const { return logits_[choice] - log_sum_; }
+  inline float log_probability(std::size_t choice) const {
+    return logits_[choice / kLanes].lanes[choice % kLanes] - log_sum_;
+  }
 
   inline float entropy() const { return entropy_; }
 
-  /// d/dlogits of slope * log_probability(choice) - weight * entropy; the last use of the row.
-  inline void gradient(std::size_t choice, float slope, float weight, float* out) {
-    const LanesInRow* const logits = blocks(logits_);
-    LanesInRow* const weights = blocks(weights_);
+  /// d/dlogits of slope * log_probability(choice) - weight * entropy.
+  inline void gradient(std::size_t choice, float slope, float weight, float* out) const {
     const float share = 1.0F / sum_;
-    for (std::size_t i = 0; i < blocks_; ++i) {
-      const Lanes p = weights[i] * share;
-      const Lanes entropy_slope = (logits[i] - log_sum_ + entropy_) * weight;
-      weights[i] = p * (entropy_slope - slope);
-    }
-    std::copy_n(weights_.data(), count_, out);
+    const auto write = [&](std::size_t block, std::size_t lanes) {
+      const Lanes p = weights_[block].lanes * share;
+      const Lanes entropy_slope = (logits_[block].lanes - log_sum_ + entropy_) * weight;
+      const Lanes slopes = p * (entropy_slope - slope);
+      std::memcpy(&out[block * kLanes], &slopes, sizeof(float) * lanes);
+    };
+    const std::size_t whole = count_ / kLanes;
+    for (std::size_t block = 0; block < whole; ++block) write(block, kLanes);
+    if (whole < logits_.size()) write(whole, count_ % kLanes);
     out[choice] += slope;
   }
 
  private:
-  static inline LanesInRow* blocks(std::vector<float>& row) {
-    return reinterpret_cast<LanesInRow*>(row.data());
-  }
-
-  /// The first choice of a block at which the running sum of its weights passes the target.
-  inline std::size_t within(std::size_t block, float target) const {
-    float passed = 0;
-    std::size_t last = block * kLanes;
-    for (std::size_t i = block * kLanes; i < (block + 1) * kLanes; ++i) {
-      if (weights_[i] == 0.0F) continue;
-      passed += weights_[i];
-      last = i;
-      if (passed > target) break;
-    }
-    return last;
-  }
-
-  inline float highest_logit() {
-    const LanesInRow* const logits = blocks(logits_);
-    Lanes most = logits[0];
-    for (std::size_t i = 1; i < blocks_; ++i) most = logits[i] > most ? logits[i] : most;
+  /// Take a row of logits, and tell the highest that is allowed.
+  inline float copy(const float* from, const std::uint8_t* mask) {
+    Lanes most = all(kNever);
+    const auto take = [&](std::size_t block, std::size_t lanes) {
+      const std::size_t first = block * kLanes;
+      Lanes logits = all(kNever);
+      std::memcpy(&logits, &from[first], sizeof(float) * lanes);
+      if (mask != nullptr) {
+        ByteLanes allowed{};
+        std::memcpy(&allowed, &mask[first], lanes);
+        logits = __builtin_convertvector(allowed, IntLanes) != 0 ? logits : all(kNever);
+      }
+      logits_[block].lanes = logits;
+      most = logits > most ? logits : most;
+    };
+    const std::size_t whole = count_ / kLanes;
+    for (std::size_t block = 0; block < whole; ++block) take(block, kLanes);
+    if (whole < logits_.size()) take(whole, count_ % kLanes);
     float highest = most[0];
     for (std::size_t i = 1; i < kLanes; ++i) highest = std::max(highest, most[i]);
     return highest;
   }
 
+  /// The first choice of a block at which the running sum of its weights passes the target.
+  inline std::size_t within(std::size_t block, float target) const {
+    const Lanes weights = weights_[block].lanes;
+    float passed = 0;
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      if (weights[i] == 0.0F) continue;
+      passed += weights[i];
+      last = i;
+      if (passed > target) break;
+    }
+    return block * kLanes + last;
+  }
+
   std::size_t count_;
-  std::size_t blocks_;
-  std::vector<float> logits_;   // less the highest
-  std::vector<float> weights_;  // probabilities, but for the factor 1 / sum_
+  std::vector<Block> logits_;   // less the highest; beyond the last choice as if not allowed
+  std::vector<Block> weights_;  // probabilities, but for the factor 1 / sum_
   float sum_ = 0;
   float log_sum_ = 0;
   float entropy_ = 0;

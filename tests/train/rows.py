@@ -33,15 +33,15 @@ def drawn_rows(drawn: Drawn) -> tuple[Outputs, Rows]:
     old = log_probabilities[np.arange(drawn.rows), choices]
     old = old + drawn.moved * rng.standard_normal(drawn.rows).astype(np.float32)
     advantages, values, old_values, returns = (
-        torch.from_numpy(rng.standard_normal(drawn.rows).astype(np.float32)) for _ in range(4)
+        rng.standard_normal(drawn.rows).astype(np.float32) for _ in range(4)
     )
     rows = Rows(
         inputs=torch.zeros(drawn.rows, 1),
-        masks=torch.from_numpy(masks) if drawn.masked else None,
-        choices=torch.from_numpy(choices),
-        log_probabilities=torch.from_numpy(old),
+        masks=masks if drawn.masked else None,
+        choices=choices,
+        log_probabilities=old,
         advantages=advantages,
         values=old_values,
         returns=returns,
     )
-    return Outputs(torch.from_numpy(logits), values), rows
+    return Outputs(torch.from_numpy(logits), torch.from_numpy(values)), rows

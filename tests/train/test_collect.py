@@ -107,7 +107,7 @@ def test_a_time_limit_counts_the_value_of_the_last_state_and_an_end_counts_none(
 
     rows, _ = learner.rows(rollout)
 
-    found = rows.advantages.numpy().reshape(25, 3)
+    found = rows.advantages.reshape(25, 3)
     for step, game in np.ndindex(25, 3):
         seen, choice = rollout.inputs[step, game], int(rollout.choices[step, game])
         is_cut_off = seen[EPISODE] % 2 == 1

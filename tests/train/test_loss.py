@@ -35,11 +35,11 @@ def two_rows() -> tuple[Outputs, Rows]:
     rows = Rows(
         inputs=torch.zeros(2, 1),
         masks=None,
-        choices=torch.tensor([1, 0]),
-        log_probabilities=torch.tensor([log(3 / 4), log(1 / 8)]),  # ratios 1 and 2
-        advantages=torch.tensor([2.0, 1.0]),
-        values=torch.tensor([2.0, 2.0]),
-        returns=torch.tensor([1.0, 1.0]),
+        choices=np.array([1, 0]),
+        log_probabilities=np.array([log(3 / 4), log(1 / 8)], np.float32),  # ratios 1 and 2
+        advantages=np.array([2, 1], np.float32),
+        values=np.array([2, 2], np.float32),
+        returns=np.array([1, 1], np.float32),
     )
     return Outputs(logits, values), rows
 

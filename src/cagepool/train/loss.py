@@ -12,19 +12,20 @@ import torch
 
 from cagepool import _core
 from cagepool.evaluate.policy import NEVER
+from cagepool.sim.inputs import Bytes, Floats, Ints
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of what was collected, as tensors."""
+    """Rows of what was collected."""
 
-    inputs: torch.Tensor
-    masks: torch.Tensor | None
-    choices: torch.Tensor
-    log_probabilities: torch.Tensor
-    advantages: torch.Tensor
-    values: torch.Tensor
-    returns: torch.Tensor
+    inputs: torch.Tensor  # (rows, inputs)
+    masks: Bytes | None  # (rows, choices)
+    choices: Ints  # (rows,), as all that follow
+    log_probabilities: Floats
+    advantages: Floats
+    values: Floats  # as the critic saw it when it was collected
+    returns: Floats
 
 
 class Outputs(NamedTuple):
@@ -64,18 +65,21 @@ def loss(outputs: Outputs, rows: Rows, rule: LossRule) -> tuple[torch.Tensor, Lo
     """The loss, clipped surrogate - entropy bonus + half the squared error of the values."""
     logits, values = outputs
     if rows.masks is not None:
-        logits = torch.where(rows.masks.bool(), logits, float(NEVER))
+        logits = torch.where(torch.from_numpy(rows.masks).bool(), logits, float(NEVER))
+    choices, old, advantages, old_values, returns = map(
+        torch.from_numpy,
+        (rows.choices, rows.log_probabilities, rows.advantages, rows.values, rows.returns),
+    )
     log_probabilities = torch.log_softmax(logits, 1)
-    chosen = log_probabilities.gather(1, rows.choices[:, None])[:, 0]
-    change = chosen - rows.log_probabilities
+    change = log_probabilities.gather(1, choices[:, None])[:, 0] - old
     ratio = change.exp()
     clipped = ratio.clamp(1 - rule.clip, 1 + rule.clip)
-    policy = -torch.minimum(ratio * rows.advantages, clipped * rows.advantages).mean()
+    policy = -torch.minimum(ratio * advantages, clipped * advantages).mean()
     entropy = -(log_probabilities.exp() * log_probabilities).sum(1).mean()
-    errors = (values - rows.returns) ** 2
+    errors = (values - returns) ** 2
     if rule.value_clip:
-        moved = (values - rows.values).clamp(-rule.value_clip, rule.value_clip)
-        errors = torch.maximum(errors, (rows.values + moved - rows.returns) ** 2)
+        moved = (values - old_values).clamp(-rule.value_clip, rule.value_clip)
+        errors = torch.maximum(errors, (old_values + moved - returns) ** 2)
     value = errors.mean() / 2
     kl = (ratio - 1 - change).mean()
     clip_fraction = (ratio != clipped).float().mean()
@@ -92,12 +96,12 @@ def write_slopes(
         values=outputs.values.numpy(),
         rows=part.rows.numpy(),
         minibatch=part.minibatch,
-        masks=None if rows.masks is None else rows.masks.numpy(),
-        chosen=rows.choices.numpy(),
-        log_probabilities=rows.log_probabilities.numpy(),
-        advantages=rows.advantages.numpy(),
-        old_values=rows.values.numpy(),
-        returns=rows.returns.numpy(),
+        masks=rows.masks,
+        chosen=rows.choices,
+        log_probabilities=rows.log_probabilities,
+        advantages=rows.advantages,
+        old_values=rows.values,
+        returns=rows.returns,
         logits_gradient=slopes.logits.numpy(),
         values_gradient=slopes.values.numpy(),
         clip=rule.clip,

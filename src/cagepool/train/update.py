@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -14,8 +14,11 @@ from cagepool.train.advantage import advantages
 from cagepool.train.config import PpoConfig
 from cagepool.train.loss import LossParts, LossRule, Part, Rows, mean_of, sum_of
 from cagepool.train.networks import Networks
+from cagepool.train.passes import Forward
 from cagepool.train.rollout import Rollout
 from cagepool.train.share import Share
+
+Number = TypeVar("Number", bound=np.generic)
 
 ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
 LEAST_SHARE = 256  # rows: with fewer, handing them to another thread costs more than it saves
@@ -44,6 +47,7 @@ class Learner:
         self._config = config
         self._gradient = networks.flat.grad = torch.zeros_like(networks.flat)
         self._optimiser = torch.optim.Adam([networks.flat], config.learning_rate, fused=True)
+        self._critic = Forward(networks.critic)
         self._shares = [Share(networks) for _ in range(config.threads)]
         self._executor = other_threads(config.threads)
 
@@ -90,18 +94,18 @@ class Learner:
             gained = (gained - gained.mean()) / (gained.std() + 1e-8)
         everything = len(counted) == steps * rollout.shape.games
 
-        def flat(array: NDArray[np.generic]) -> torch.Tensor:
+        def flat(array: NDArray[Number]) -> NDArray[Number]:
             rows = array[:steps].reshape(steps * rollout.shape.games, *array.shape[2:])
-            return torch.from_numpy(rows if everything else rows[counted])
+            return rows if everything else rows[counted]
 
         return Rows(
-            inputs=flat(rollout.inputs),
+            inputs=torch.from_numpy(flat(rollout.inputs)),
             masks=None if rollout.masks is None else flat(rollout.masks),
             choices=flat(rollout.choices),
             log_probabilities=flat(rollout.log_probabilities),
-            advantages=torch.from_numpy(gained),
-            values=torch.from_numpy(values),
-            returns=torch.from_numpy(returns),
+            advantages=gained,
+            values=values,
+            returns=returns,
         ), explained
 
     def arrays(self) -> Arrays:
@@ -150,8 +154,8 @@ class Learner:
         return sum_of(parts)
 
     def _values(self, inputs: Floats) -> Floats:
-        with torch.inference_mode():
-            return self.networks.values(torch.from_numpy(inputs)).numpy()
+        rows = torch.from_numpy(inputs.reshape(-1, inputs.shape[-1]))
+        return self._critic(rows).reshape(inputs.shape[:-1]).numpy().copy()
 
 
 def other_threads(threads: int) -> ThreadPoolExecutor:
