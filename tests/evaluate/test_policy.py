@@ -30,8 +30,8 @@ class Chosen(Forward):
         super().__init__(networks.actor)
         self.seen: list[Any] = []
 
-    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
-        result = super().__call__(inputs)
+    def run(self, inputs: torch.Tensor) -> torch.Tensor:
+        result = super().run(inputs)
         self.seen.append(result.numpy().copy())
         return result
 

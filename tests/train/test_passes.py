@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from cagepool.train.gradient import PartGradient
 from cagepool.train.loss import LossRule, Outputs, Part, loss
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Backward, Forward
-from cagepool.train.share import Share
 from tests.train.rows import Drawn, drawn_rows
 
 CASES = [((8,), "tanh"), ((8, 6), "relu"), ((7, 8, 9), "tanh")]
@@ -29,12 +29,12 @@ def test_a_pass_and_its_way_back_are_those_of_autograd(
         networks.zero_grad()
         expected.backward(slopes)  # type: ignore[no-untyped-call] # of torch
 
-        found = there_and_back(inputs)
+        found = there_and_back.run(inputs)
         there_and_back.slopes().copy_(slopes)
         there_and_back.back(inputs)
 
         close(found, expected.detach())
-        close(Forward(networks.actor)(inputs), expected.detach())
+        close(Forward(networks.actor).run(inputs), expected.detach())
         twins = torch.cat(
             [w.grad.flatten() for w in networks.actor.parameters() if w.grad is not None]
         )
@@ -46,21 +46,21 @@ def close(found: torch.Tensor, expected: torch.Tensor) -> None:
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_shares_add_up_to_the_gradient_of_autograd() -> None:
+def test_parts_add_up_to_the_gradient_of_autograd() -> None:
     _, rows = drawn_rows(Drawn(seed=3, rows=20, choices=6, masked=True))
     rows = type(rows)(**{**vars(rows), "inputs": torch.randn(20, 5)})
     networks = Networks(5, 6, (8, 8), "tanh", seed=4)
     rule = LossRule(clip=0.2, value_clip=0.2, entropy=0.01)
     shuffled = torch.randperm(20)
-    shares = [Share(networks), Share(networks)]
-    for share, some in zip(shares, (shuffled[:13], shuffled[13:]), strict=True):
-        share.learn(rows, Part(some, 20), rule)
+    gradients = [PartGradient(networks), PartGradient(networks)]
+    for gradient, some in zip(gradients, (shuffled[:13], shuffled[13:]), strict=True):
+        gradient.write(rows, Part(some, 20), rule)
 
     total, _ = loss(Outputs(networks.logits(rows.inputs), networks.values(rows.inputs)), rows, rule)
     total.backward()  # type: ignore[no-untyped-call] # of torch
 
     expected = torch.cat([w.grad.flatten() for w in networks.parameters() if w.grad is not None])
-    close(shares[0].gradient + shares[1].gradient, expected)
+    close(gradients[0].flat + gradients[1].flat, expected)
 
 
 def test_weights_are_parts_of_one_row() -> None:

@@ -122,7 +122,7 @@ class Collector:
         return finished
 
     def _choose(self, actor: Forward, rollout: Rollout, step: int, uniforms: Floats) -> None:
-        logits = actor(torch.from_numpy(rollout.inputs[step])).numpy()
+        logits = actor.run(torch.from_numpy(rollout.inputs[step])).numpy()
         masks = None if rollout.masks is None else rollout.masks[step]
         choices = rollout.choices[step]
         _core.draw(logits, masks, uniforms, choices, rollout.log_probabilities[step])

@@ -36,7 +36,7 @@ class Forward:
         self._memory: list[torch.Tensor] = []  # outputs of the layers, for the most rows so far
         self._outputs: list[torch.Tensor] = []  # the part that is in use
 
-    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
+    def run(self, inputs: torch.Tensor) -> torch.Tensor:
         """What comes out, a row for each row of inputs, until the next call."""
         activate = ACTIVATE[self._activation]
         self._outputs = self._fit(self._memory, self._outputs, len(inputs))

@@ -12,16 +12,16 @@ from cagepool.runs import Arrays
 from cagepool.sim.inputs import Floats
 from cagepool.train.advantage import advantages
 from cagepool.train.config import PpoConfig
+from cagepool.train.gradient import PartGradient
 from cagepool.train.loss import LossParts, LossRule, Part, Rows, mean_of, sum_of
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Forward
 from cagepool.train.rollout import Rollout
-from cagepool.train.share import Share
 
 Number = TypeVar("Number", bound=np.generic)
 
 ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
-LEAST_SHARE = 256  # rows: with fewer, handing them to another thread costs more than it saves
+LEAST_PART = 256  # rows: with fewer, handing them to another thread costs more than it saves
 
 
 class Learned(NamedTuple):
@@ -35,8 +35,8 @@ class Learned(NamedTuple):
 class Learner:
     """Networks, their optimiser, and the settings of PPO; close it to end its threads.
 
-    A minibatch is cut into a share for each thread. The shares' gradients are added up in their
-    order, so that no number depends on timing.
+    A minibatch is cut into a part for each thread. Their gradients are added up in the order of
+    the parts, so that no number depends on timing.
     """
 
     def __init__(self, networks: Networks, config: PpoConfig, rng: np.random.Generator) -> None:
@@ -48,7 +48,7 @@ class Learner:
         self._gradient = networks.flat.grad = torch.zeros_like(networks.flat)
         self._optimiser = torch.optim.Adam([networks.flat], config.learning_rate, fused=True)
         self._critic = Forward(networks.critic)
-        self._shares = [Share(networks) for _ in range(config.threads)]
+        self._gradients = [PartGradient(networks) for _ in range(config.threads)]
         self._executor = other_threads(config.threads)
 
     def close(self) -> None:
@@ -139,14 +139,14 @@ class Learner:
     def _step(
         self, rows: Rows, some: torch.Tensor, rule: LossRule, norms: list[float]
     ) -> LossParts:
-        shares = self._shares[: max(1, len(some) // LEAST_SHARE)]
-        first, *others = (Part(part, len(some)) for part in some.tensor_split(len(shares)))
+        mine, *others = self._gradients[: max(1, len(some) // LEAST_PART)]
+        first, *rest = (Part(rows, len(some)) for rows in some.tensor_split(1 + len(others)))
         elsewhere = [
-            self._executor.submit(share.learn, rows, part, rule)
-            for share, part in zip(shares[1:], others, strict=True)
+            self._executor.submit(gradient.write, rows, part, rule)
+            for gradient, part in zip(others, rest, strict=True)
         ]
-        parts = [shares[0].learn(rows, first, rule), *(one.result() for one in elsewhere)]
-        torch.sum(torch.stack([share.gradient for share in shares]), 0, out=self._gradient)
+        parts = [mine.write(rows, first, rule), *(one.result() for one in elsewhere)]
+        torch.sum(torch.stack([one.flat for one in (mine, *others)]), 0, out=self._gradient)
         of_actor, of_critic = self.networks.halves(self._gradient)
         norms.append(_clip(of_actor, self._config.max_gradient_norm))
         _clip(of_critic, self._config.max_gradient_norm)
@@ -155,7 +155,7 @@ class Learner:
 
     def _values(self, inputs: Floats) -> Floats:
         rows = torch.from_numpy(inputs.reshape(-1, inputs.shape[-1]))
-        return self._critic(rows).reshape(inputs.shape[:-1]).numpy().copy()
+        return self._critic.run(rows).reshape(inputs.shape[:-1]).numpy().copy()
 
 
 def other_threads(threads: int) -> ThreadPoolExecutor:

@@ -1,4 +1,4 @@
-"""A thread's share of a minibatch: through both networks, the loss, and back."""
+"""The gradient of a part of a minibatch: through both networks, the loss, and back."""
 
 import torch
 
@@ -7,23 +7,23 @@ from cagepool.train.networks import Networks
 from cagepool.train.passes import Backward
 
 
-class Share:
-    """Memory for one share, of whatever minibatch."""
+class PartGradient:
+    """The gradient of one part at a time, in memory that is made once."""
 
     def __init__(self, networks: Networks) -> None:
         """Work with the networks as they are at each call."""
-        self.gradient = torch.zeros_like(networks.flat)
-        of_actor, of_critic = networks.halves(self.gradient)
+        self.flat = torch.zeros_like(networks.flat)
+        of_actor, of_critic = networks.halves(self.flat)
         self._actor = Backward(networks.actor, of_actor)
         self._critic = Backward(networks.critic, of_critic)
         self._inputs = torch.empty(0)
 
-    def learn(self, rows: Rows, part: Part, rule: LossRule) -> LossParts:
-        """Write this part of the gradient of the mean loss of a minibatch."""
+    def write(self, rows: Rows, part: Part, rule: LossRule) -> LossParts:
+        """Write into `flat` what these rows add to the gradient of their minibatch's loss."""
         if len(self._inputs) != len(part.rows):
             self._inputs = torch.empty(len(part.rows), rows.inputs.shape[1])
         inputs = torch.index_select(rows.inputs, 0, part.rows, out=self._inputs)
-        outputs = Outputs(self._actor(inputs), self._critic(inputs)[:, 0])
+        outputs = Outputs(self._actor.run(inputs), self._critic.run(inputs)[:, 0])
         slopes = Outputs(self._actor.slopes(), self._critic.slopes()[:, 0])
         parts = write_slopes(outputs, rows, part, rule, slopes)
         self._actor.back(inputs)
