@@ -47,6 +47,12 @@ def test_a_run_that_nobody_asked_for_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_folder_of_a_run_that_cannot_begin_is_free_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert run(["profile", "--", "train", "--env", "NoSuchEnv-v0", "--out", str(folder)]) == 2
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

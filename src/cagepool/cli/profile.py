@@ -103,8 +103,13 @@ def _profiled_training(arguments: Sequence[str]) -> Result:
             wanted = replace(wanted, out=Path(folder) / "run")
         run = run_of(wanted)
         display = Display(console, from_dict(run.settings))
-        with stop_on_interrupt(console) as should_stop, display:
-            return profile_training(run, display, should_stop)
+        try:
+            with stop_on_interrupt(console) as should_stop, display:
+                return profile_training(run, display, should_stop)
+        except ValueError:  # such as an environment that can't be made: the folder is free again
+            if wanted.resume is None:
+                run.discard()
+            raise
 
 
 def _profiled_steps(config: StepConfig) -> Result:

@@ -86,12 +86,12 @@ def test_another_thread_has_a_clock_of_its_own_and_is_idle_between_calls() -> No
     clock, program = StageClock(now), Program(now)
     with instruments(clock, program), clock.running(ROOT):
         now.passes(1.0)
-        other = threading.Thread(target=program.step, name="helper")
+        other = threading.Thread(target=program.step)
         other.start()
         other.join()
         now.passes(1.0)
     blocks = {name: settled(lane, FREE, SEEN, UNSEEN) for name, lane in clock.lanes.items()}
-    assert blocks["helper"].stages() == {"env step": 2.0, "idle": 2.0, "profiler": 0.0}
+    assert blocks["thread 1"].stages() == {"env step": 2.0, "idle": 2.0, "profiler": 0.0}
     assert blocks["main"].stages() == {"other": 4.0, "profiler": 0.0}
 
 

@@ -128,6 +128,6 @@ class StageClock:
         return call
 
     def _new_lane(self) -> Lane:
-        name = threading.current_thread().name
+        name = f"thread {len(self.lanes)}"
         lane = self._here.lane = self.lanes[name] = Lane(Spot(name, Stage.IDLE), self._began)
         return lane

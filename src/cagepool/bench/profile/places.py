@@ -7,10 +7,10 @@ from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.envs.make import AnyVectorEnv
 
 IN_THE_CORE = (
-    "compliance and the true state are worked out inside the core's step and are part of it; "
-    "what they cost is measured by `cagepool bench`"
+    "compliance is worked out inside the core's step and is part of it; what it costs is measured "
+    "by `cagepool bench engine`"
 )
-IN_WORKERS = "what environments do in worker processes is waiting here, beside their turns to run"
+IN_WORKERS = "what environments do in worker processes is seen from outside only, as waiting"
 
 
 def watch_envs(instruments: Instruments, clock: StageClock, envs: AnyVectorEnv) -> None:

@@ -15,7 +15,7 @@ from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.envs.arrays import Bools, Ints
 from cagepool.envs.learning import CYBORG, learning_vec
 from cagepool.envs.makers import is_ours
-from cagepool.sim import orders
+from cagepool.sim import layout, orders
 from cagepool.sim.judge import Judge
 
 SLICES = 200
@@ -147,7 +147,7 @@ class Stepping:
         if not is_due:
             return
         if isinstance(self.envs, NativeVectorEnv):
-            self.envs.batch.true_state.copy()
+            layout.as_bytes(self.envs.batch.true_state).copy()
         else:
             self.envs.call("true_state")
 
