@@ -98,6 +98,14 @@ def test_collecting_in_a_thread_of_its_own_is_shown_beside(tmp_path: Path) -> No
     assert {"env step", "storing", "idle"} <= profile.stages(beside).keys()
 
 
+def test_the_part_of_an_update_in_another_thread_is_shown_beside(tmp_path: Path) -> None:
+    profile, _ = profiled(tmp_path / "run", threads=2, n_envs=100, total_episodes=200)
+    main, beside = profile.threads
+    assert set(profile.stages(beside)) == {"update", "idle", "profiler"}
+    assert min(profile.stages(thread)["update"] for thread in (main, beside)) > 0
+    assert profile.stages(main)["waiting"] > 0
+
+
 def test_an_order_kept_in_workers_is_judged_in_a_stage_of_its_own(tmp_path: Path) -> None:
     settings = {"n_envs": 4, "total_episodes": 12, "order": "critical_first", "gate": False}
     profile, _ = profiled(tmp_path / "run", backend="workers", appraisal_episodes=2, **settings)

@@ -96,13 +96,14 @@ class _Watched:
         found.put(station.collector, "collect", self._sliced)
         for rollout in station.rollouts:
             found.watch(clock, rollout, "begin", Stage.STORING)
+        found.put(vars(trainer.learner)["_executor"], "submit", self._awaited)
         if trainer.config.overlap:
             found.put(vars(crew)["_executor"], "submit", self._awaited)
         return found
 
     def _sliced(self, collect: Callable[..., Any]) -> Callable[..., Any]:
-        def run(player: Any, rollout: Any, rng: Any) -> Any:
-            return self._slices.run(lambda: collect(player, rollout, rng), lambda: rollout.steps)
+        def run(actor: Any, rollout: Any, rng: Any) -> Any:
+            return self._slices.run(lambda: collect(actor, rollout, rng), lambda: rollout.steps)
 
         return run
 
@@ -133,3 +134,5 @@ def _watch_learning(instruments: Instruments, clock: StageClock, trainer: Traine
     instruments.watch(clock, trainer, "close", Stage.START)
     instruments.watch(clock, trainer.learner, "update", Stage.UPDATE)
     instruments.watch(clock, trainer.learner, "rows", Stage.ADVANTAGE)
+    for gradient in vars(trainer.learner)["_gradients"]:  # one for each thread
+        instruments.watch(clock, gradient, "write", Stage.UPDATE)
