@@ -28,6 +28,7 @@ COMMAND = "from cagepool.cli.main import main; main()"
         ("safetensors", "train", "training needs safetensors: pip install 'cagepool[train]'"),
         ("torch", "bench train", "train needs torch: pip install 'cagepool[train]'"),
         ("sklearn", "search", "a search needs scikit-learn: pip install 'cagepool[search]'"),
+        ("ray", "train --backend ray", "backend ray needs ray: pip install 'cagepool[ray]'"),
         ("matplotlib", "report x", "a report needs matplotlib: pip install 'cagepool[report]'"),
         ("jinja2", "report x", "a report needs jinja2: pip install 'cagepool[report]'"),
     ],

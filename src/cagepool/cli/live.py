@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from cagepool.cli.cluster import actors_replaced
 from cagepool.train.config import TrainConfig
 
 if TYPE_CHECKING:  # they load PyTorch, which takes a second
@@ -29,12 +30,14 @@ class Display:
         self._config = config
         self._rows: deque[Row] = deque(maxlen=WINDOW)
         self._check = ""
+        self._replaced = 0
         self._printed = -float("inf")
         self._live = Live(console=console, refresh_per_second=4, transient=False)
 
     def updated(self, row: "Row") -> None:
         """Show an update."""
         self._rows.append(row)
+        self._replaced += int(row.get("replaced", 0))
         if self._console.is_terminal:
             self._live.update(self._picture())
         elif time.monotonic() - self._printed >= LINE_SECONDS or self._is_over:
@@ -83,6 +86,7 @@ class Display:
             f"{self._steps_per_second:,.0f} steps/s  return {_spread(row)}  "
             f"{_compliance(row)}entropy {row['entropy']:.2f}  kl {row['kl']:.4f}  "
             f"{_clock(self._seconds_left)} left"
+            f"{f'  {actors_replaced(self._replaced)}' if self._replaced else ''}"
         )
 
     def _picture(self) -> Table:
@@ -101,6 +105,8 @@ class Display:
         moved = f"entropy {row['entropy']:.2f}  kl {row['kl']:.4f}"
         table.add_row("policy", f"{moved}  clipped {row['clip_fraction']:.0%}")
         table.add_row("time", f"{_clock(row['seconds'])}, {_clock(self._seconds_left)} left")
+        if self._replaced:
+            table.add_row("cluster", actors_replaced(self._replaced))
         return table
 
 

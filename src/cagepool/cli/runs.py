@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
+from cagepool.cli.cluster import actors_replaced
 from cagepool.cli.scores import shown
 from cagepool.evaluate.overview import (
     Damaged,
@@ -72,6 +73,8 @@ def _print_runs(console: Console, found: Sequence[Overview]) -> None:
         if not one.is_finished:
             rest = f"interrupted; go on with: cagepool train --resume {one.path}"
             console.print(f"{one.path}: {rest}", soft_wrap=True)
+        if one.replaced:
+            console.print(f"{one.path}: {actors_replaced(one.replaced)}", soft_wrap=True)
 
 
 def _shown(score: Score | None) -> str:

@@ -19,8 +19,10 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import extras, runs
+from cagepool.cli.cluster import actors_replaced, ray_connection
 from cagepool.cli.flags import FLAGS
 from cagepool.cli.live import Display
+from cagepool.evaluate import overview
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.train.config import TrainConfig, from_dict
@@ -32,6 +34,7 @@ OURS = (
     "config",
     "preset",
     "fixed_episodes",
+    "ray_address",
 )  # flags that are not settings of a run
 
 
@@ -57,6 +60,9 @@ class Train(TrainConfig):
         str | None,
         arg(help=f"Settings that go together: {', '.join(PRESETS)}; other flags come on top."),
     ] = None
+    ray_address: str | None = None
+    """With backend ray: host:port of a cluster's head, or auto for the one on this machine;
+    RAY_ADDRESS by default, else a cluster of its own."""
 
     def __post_init__(self) -> None:
         """Leave the checks to the run's own settings, whose errors read like all others."""
@@ -94,13 +100,20 @@ def train(command: Train) -> None:
     with extras.needed("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import session  # noqa: PLC0415 - PyTorch takes a second to load
 
+    with ray_connection(command, command.ray_address):
+        _train(command, session.train)
+
+
+def _train(
+    command: Train, trained: Callable[[runs.Run, Display, Callable[[], bool]], bool]
+) -> None:
     run = run_of(command)
     console = Console(highlight=False)
     console.print(f"run folder: {run.path}", soft_wrap=True)
     config = from_dict(run.settings)
     try:
         with stop_on_interrupt(console) as should_stop, Display(console, config) as display:
-            finished = session.train(run, display, should_stop)
+            finished = trained(run, display, should_stop)
     except ValueError:  # such as an environment that can't be made: the folder is free again
         if command.resume is None:
             run.discard()
@@ -111,6 +124,8 @@ def train(command: Train) -> None:
     if not finished:
         console.print(f"stopped; go on with: cagepool train --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
+    if replaced := overview.replaced(run):
+        console.print(f"{actors_replaced(replaced)}, and what they were collecting collected anew")
     if config.order is not None:
         _print_outcome(console, run)
     if config.env in CAGE_ENVS:

@@ -27,6 +27,7 @@ class Overview:
     episodes: int  # episodes played so far
     check: Score | None  # the best during training
     total: Score | None  # of the nine cells, if it has been evaluated
+    replaced: int = 0  # actors of Ray that died while it was trained
     has_outcome: bool = False  # training to its order has ended, perhaps before all episodes
 
     @property
@@ -85,8 +86,15 @@ def _overview(run: runs.Run) -> Overview:
         episodes=int(played[-1]) if played else 0,
         check=_best_check(run.checks(), settings["check_episodes"]),
         total=Score(**total) if total else None,
+        replaced=replaced(run),
         has_outcome=(run.path / files.OUTCOME).is_file(),
     )
+
+
+def replaced(run: runs.Run) -> int:
+    """Actors of Ray that died while a run was trained, and were replaced."""
+    counts = run.metrics().get("replaced", [])  # nan in what an older version wrote
+    return int(sum(count for count in counts if not isnan(count)))
 
 
 def _best_check(checks: runs.Columns, episodes: int) -> Score | None:

@@ -12,7 +12,7 @@ from cagepool.sim import orders, reds
 from cagepool.sim.inputs import InputConfig, action_set
 from cagepool.train.gate import GateConfig
 
-BACKENDS = get_args(Backend)
+BACKENDS = (*get_args(Backend), "ray")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,9 @@ class RunConfig:
     env: str = ENVIRONMENT_ID
     """cagepool/CAGE2-v0, cyborg (the real one), any id that Gymnasium knows, or module:function."""
     backend: str = "auto"
-    """Where the environments run: auto, native, workers, sync or pipes."""
+    """Where the environments run: auto, native, workers, sync, pipes, or ray, in its actors."""
+    ray_actors: int = 1
+    """Actors of Ray that share the environments; the numbers of a run depend on it."""
     n_envs: int = 100
     """Environments played side by side."""
     total_episodes: int = 100_000
@@ -123,11 +125,13 @@ class TrainConfig(InputConfig, PpoConfig, GateConfig, RunConfig):
     @property
     def is_native(self) -> bool:
         """Whether the games can be saved, so that a resumed run goes on to the bit."""
-        return self.env == ENVIRONMENT_ID and self.backend in ("auto", "native")
+        return self.env == ENVIRONMENT_ID and self.backend in ("auto", "native", "ray")
 
     @property
     def pool(self) -> str:
-        """The backend of the environments themselves, wherever they are."""
+        """The backend of the environments themselves, in whichever process."""
+        if self.backend == "ray":
+            return "native" if self.is_native else "workers"
         return self.backend
 
     @property
@@ -140,7 +144,7 @@ class TrainConfig(InputConfig, PpoConfig, GateConfig, RunConfig):
     @property
     def is_judged_outside(self) -> bool:
         """Whether compliance can be judged from true states that workers carry."""
-        return self.is_cage and self.backend == "workers"
+        return self.is_cage and self.pool == "workers"
 
     @property
     def is_gated(self) -> bool:
@@ -225,9 +229,11 @@ def _check_game(config: TrainConfig) -> None:
 def _check_counts(config: TrainConfig) -> None:
     for name in (
         "n_envs", "total_episodes", "update_steps", "epochs", "minibatches", "check_episodes",
-        "threads", "patience",
+        "threads", "patience", "ray_actors",
     ):  # fmt: skip
         _at_least(name, getattr(config, name), 1)
+    if config.ray_actors > 1 and config.backend != "ray":
+        raise ValueError(f"ray_actors needs backend ray, got {config.backend}")
     _at_least("appraisal_episodes", config.appraisal_episodes, 2)
     for name in ("seed", "checks", "checkpoint_seconds"):
         _at_least(name, getattr(config, name), 0)

@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from cagepool.extras import needed
 from cagepool.runs import Arrays
 from cagepool.train.collect import Finished
 from cagepool.train.config import TrainConfig
@@ -124,4 +125,9 @@ class Trainer:
 
 
 def _crew(config: TrainConfig) -> Crew:
-    return LocalCrew(config)
+    if config.backend != "ray":
+        return LocalCrew(config)
+    with needed("backend ray", "ray", "ray"):
+        from cagepool.train.cluster import RayCrew  # noqa: PLC0415 - takes seconds to load
+
+        return RayCrew(config)
