@@ -29,7 +29,7 @@ HOMES = {
     "gymnasium": ("cagepool.envs", "cagepool.integrations"),
     "matplotlib": ("cagepool.report",),
     "pettingzoo": ("cagepool.integrations.pettingzoo",),
-    "ray": ("cagepool.train.cluster", "cagepool.integrations.rllib"),
+    "ray": ("cagepool.train.cluster", "cagepool.integrations.rllib", "cagepool.bench.rllib"),
     "rich": ("cagepool.cli",),
     "sb3_contrib": ("cagepool.integrations.sb3",),
     "sklearn": ("cagepool.search",),

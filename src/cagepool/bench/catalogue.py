@@ -119,8 +119,16 @@ def _sustained(options: Options, progress: Progress) -> Result:
     return measure_sustained(config, progress)
 
 
+def _rllib(options: Options, progress: Progress) -> Result:
+    from cagepool.bench.rllib import RllibConfig, measure_rllib  # noqa: PLC0415
+
+    small = RllibConfig(pace=QUICK, games=4, steps=10, runners=(0,), process_runners=0)
+    return measure_rllib(small if options.quick else RllibConfig(), progress)
+
+
 TORCH = {"torch": "pip install 'cagepool[train]'"}
 CYBORG = {"CybORG": "see docs/cyborg.md"}
+RAY = {**TORCH, "ray": "pip install 'cagepool[ray]'"}
 
 Name: TypeAlias = Literal[
     "engine",
@@ -132,6 +140,7 @@ Name: TypeAlias = Literal[
     "sustained",
     "cyborg",
     "train",
+    "rllib",
 ]
 BENCHES: dict[Name, Entry] = {
     "engine": Entry("the native games", _engine, {}),
@@ -143,6 +152,7 @@ BENCHES: dict[Name, Entry] = {
     "sustained": Entry("episodes a second for a minute", _sustained, {}),
     "cyborg": Entry("CybORG in worker processes", _cyborg, CYBORG),
     "train": Entry("whole training", _train, TORCH),
+    "rllib": Entry("RLlib on pools and on processes", _rllib, RAY),
 }
 
 

@@ -1,9 +1,6 @@
 """A policy that RLlib has saved, as a defender to be evaluated."""
 
-import logging
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from ray.rllib.core.rl_module.rl_module import RLModule
 from cagepool import _core
 from cagepool.evaluate.contenders import Contender
 from cagepool.evaluate.games import Games
+from cagepool.integrations.rllib.quiet import quietly
 from cagepool.sim.batch import BatchConfig, Ints
 
 MODULE = Path("learner_group", "learner", "rl_module", DEFAULT_MODULE_ID)
@@ -39,7 +37,7 @@ def contender(folder: Path) -> Contender:
             52 values of a step.
     """
     try:
-        with _quietly():
+        with quietly():
             settings = _settings(folder)
             module = RLModule.from_checkpoint(str(folder.resolve() / MODULE))
     except _DAMAGE as error:
@@ -112,14 +110,3 @@ def _check_plays_cage(folder: Path, module: Any) -> None:
         raise ValueError(
             f"a policy must be one for CAGE-2, that of {folder} sees {seen} and plays {chosen}"
         )
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without RLlib's warnings of what RLlib itself should no longer do."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(before)
