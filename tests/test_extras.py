@@ -40,6 +40,30 @@ def test_a_command_says_what_to_install(library: str, call: str, sentence: str) 
     assert done.stderr == f"cagepool: {sentence}\n"
 
 
+@pytest.mark.parametrize(
+    ("library", "module", "named"),
+    [
+        ("stable_baselines3", "sb3", "stable-baselines3"),
+        ("pettingzoo", "pettingzoo", "pettingzoo"),
+    ],
+)
+def test_an_integration_says_what_to_install(library: str, module: str, named: str) -> None:
+    program = f"import cagepool.integrations.{module}"
+
+    done = python("-c", WITHOUT.format(library=library) + program)
+
+    sentence = f"cagepool.integrations.{module} needs {named}: pip install 'cagepool[{module}]'"
+    assert done.stderr.splitlines()[-1] == f"cagepool.extras.MissingExtraError: {sentence}"
+
+
+def test_stable_baselines3_is_enough_for_its_pools() -> None:
+    program = "from cagepool.integrations import sb3; print(sb3.make(2).reset().shape)"
+
+    done = python("-c", WITHOUT.format(library="sb3_contrib") + program)
+
+    assert done.stdout == "(2, 52)\n"
+
+
 def test_all_that_is_missing_is_named_at_once() -> None:
     sentence = r"^it needs no_such and scikit-learn-x: pip install 'cagepool\[some\]'$"
     with (

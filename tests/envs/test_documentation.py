@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
         ("docs/environments.md", "Op_Server0"),
         ("docs/own-environments.md", "(4, 13) [0 0 0 0]"),
         ("docs/failures.md", "ValueError: the simulator is gone"),
+        pytest.param("docs/integrations.md", "TorchRL: ", marks=pytest.mark.slow),
     ],
 )
 def test_a_page_runs_from_top_to_bottom(

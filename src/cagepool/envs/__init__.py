@@ -5,6 +5,7 @@ from cagepool.envs.free import Ready
 from cagepool.envs.make import make_vec
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.registration import register
+from cagepool.envs.remembering import RememberingVectorEnv
 from cagepool.envs.single import Cage2Env
 from cagepool.envs.workers import WorkerVectorEnv
 
@@ -13,6 +14,7 @@ __all__ = [
     "Episode",
     "NativeVectorEnv",
     "Ready",
+    "RememberingVectorEnv",
     "WorkerVectorEnv",
     "episodes",
     "make_vec",

@@ -68,7 +68,8 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         self.alignment = read_only(batch.alignment)
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.metadata = {**METADATA, "autoreset_mode": AutoresetMode[config.autoreset.upper()]}
+        self.autoreset_mode = AutoresetMode[config.autoreset.upper()]
+        self.metadata = {**METADATA, "autoreset_mode": self.autoreset_mode}
         self._set_spaces(config.observation_dtype)
 
     def reset(

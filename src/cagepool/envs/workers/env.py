@@ -61,7 +61,8 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         form = self._pool.form
         self.num_envs = len(makers)
         self.render_mode = form.render_mode
-        self.metadata = {**form.metadata, "autoreset_mode": AutoresetMode[config.autoreset.upper()]}
+        self.autoreset_mode = AutoresetMode[config.autoreset.upper()]
+        self.metadata = {**form.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = form.observation_space
         self.single_action_space = form.action_space
         self.observation_space = batch_space(form.observation_space, self.num_envs)

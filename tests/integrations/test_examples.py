@@ -1,0 +1,16 @@
+"""The examples do what they promise, run as a person runs them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "ppo_single_file.py"
+
+
+def test_ppo_in_a_single_file_learns_to_defend() -> None:
+    command = [sys.executable, str(PROGRAM), "--updates", "20", "--games", "64"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    returns = [float(one) for one in re.findall(r"return\s+(-?[\d.]+)", done.stdout)]
+    assert len(returns) == 3
+    assert returns[-1] > returns[0] / 2, "the loss has not been halved"
