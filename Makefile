@@ -8,6 +8,7 @@ RUN := $(or $(RUN),runs/$(shell date +%Y%m%d-%H%M%S))
 DIST ?= dist
 
 BIN := .venv/bin
+STEPPING := step --n-envs 100 --true-state every --backend
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CMAKE := $(BIN)/cmake
 SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
@@ -21,7 +22,7 @@ OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format stub train bench sanitize sanitize-asan sanitize-tsan
+.PHONY: help setup test lint format stub train bench figures docs sanitize sanitize-asan sanitize-tsan
 .PHONY: sanitize-python tidy wheel clean
 
 help: ## list the targets
@@ -58,6 +59,21 @@ bench: setup ## measure the speed of the engine, also against a build for this p
 	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
 		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON
 	$(BIN)/cagepool bench engine --other-build build/native-python
+
+# On a quiet machine. With CYBORG_PYTHON, a Python that has CybORG and cagepool, and MINICAGE, the folder of
+# mini_CAGE, these take part too.
+figures: setup ## measure all that is in benchmarks/*.json anew, then write its page: an hour
+	$(BIN)/cagepool bench --out benchmarks $(if $(CYBORG_PYTHON),--cyborg-python $(CYBORG_PYTHON)) $(if $(MINICAGE),--minicage $(MINICAGE))
+	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench cyborg --out benchmarks/cyborg.json)
+	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench true-state --out benchmarks/true_state.json)
+	$(BIN)/cagepool profile --out benchmarks/profile_train.json -- train --total-episodes 20000
+	$(BIN)/cagepool profile --out benchmarks/profile_pipes.json -- $(STEPPING) pipes --steps 2000
+	$(BIN)/cagepool profile --out benchmarks/profile_workers.json -- $(STEPPING) workers
+	$(BIN)/cagepool profile --out benchmarks/profile_native.json -- $(STEPPING) native
+	$(MAKE) docs
+
+docs: setup ## write docs/benchmarks.md from benchmarks/*.json
+	$(BIN)/python benchmarks/page.py
 
 sanitize: sanitize-asan sanitize-tsan sanitize-python ## test under ASan, UBSan and TSan
 

@@ -14,7 +14,7 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 """Is told the group under way, the turns done and the turns there are."""
 
 QUICK = Pace(repetitions=7, seconds=0.02)
-QUICKEST = Pace(repetitions=3, seconds=0.02)  # of benches with many contenders
+QUICKEST = Pace(repetitions=5, seconds=0.01)  # of benches with many contenders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ def _cyborg(options: Options, progress: Progress) -> Result:
 def _train(options: Options, progress: Progress) -> Result:
     from cagepool.bench.train import BenchTrainConfig, measure_training  # noqa: PLC0415
 
-    small = BenchTrainConfig(pace=QUICK, sb3_minibatches=(2500,))
+    small = BenchTrainConfig(pace=QUICK, steps=20, sb3_minibatches=(500,))
     return measure_training(small if options.quick else BenchTrainConfig(), progress)
 
 

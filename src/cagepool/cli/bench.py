@@ -69,7 +69,7 @@ def bench(command: Bench) -> None:
     for name, result in _measured(console, names, command.options):
         content = result.as_dict()
         if command.out is not None:
-            file = command.out / f"{name}.json" if command.what == "all" else command.out
+            file = command.out / _file(name) if command.what == "all" else command.out
             file.write_text(json.dumps(content, indent=1) + "\n")
         print_result(console, result)
         if earlier and name in earlier[0]:
@@ -86,9 +86,14 @@ def _report() -> ModuleType:
         return report
 
 
+def _file(name: str) -> str:
+    """What the file of a bench is called in a folder for all."""
+    return f"{name.replace('-', '_')}.json"
+
+
 def _read(path: Path) -> dict[str, Any]:
     """Results by the names of their benches, of a file or of a folder."""
-    files = [path / f"{name}.json" for name in BENCHES] if path.is_dir() else [path]
+    files = [path / _file(name) for name in BENCHES] if path.is_dir() else [path]
     found = [read_result(file) for file in files if not path.is_dir() or file.exists()]
     for result in found:
         compared(result, result)  # refuses what cannot be compared before anything is measured
