@@ -8,7 +8,6 @@ RUN := $(or $(RUN),runs/$(shell date +%Y%m%d-%H%M%S))
 DIST ?= dist
 
 BIN := .venv/bin
-STEPPING := step --n-envs 100 --true-state every --backend
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CMAKE := $(BIN)/cmake
 SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
@@ -66,10 +65,7 @@ figures: setup ## measure all that is in benchmarks/*.json anew, then write its 
 	$(BIN)/cagepool bench --out benchmarks $(if $(CYBORG_PYTHON),--cyborg-python $(CYBORG_PYTHON)) $(if $(MINICAGE),--minicage $(MINICAGE))
 	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench cyborg --out benchmarks/cyborg.json)
 	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench true-state --out benchmarks/true_state.json)
-	$(BIN)/cagepool profile --out benchmarks/profile_train.json -- train --total-episodes 20000
-	$(BIN)/cagepool profile --out benchmarks/profile_pipes.json -- $(STEPPING) pipes --steps 2000
-	$(BIN)/cagepool profile --out benchmarks/profile_workers.json -- $(STEPPING) workers
-	$(BIN)/cagepool profile --out benchmarks/profile_native.json -- $(STEPPING) native
+	$(BIN)/python benchmarks/profiles.py
 	$(MAKE) docs
 
 docs: setup ## write docs/benchmarks.md from benchmarks/*.json

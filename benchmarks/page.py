@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 NOTHING = "\N{EN DASH}"
 OUT = "--out benchmarks"
-STEP = "step --n-envs 100 --true-state every --backend"
+PROFILES = "python benchmarks/profiles.py"
 FILES = {  # by name; the command that makes each
     "engine": f"cagepool bench engine {OUT}/engine.json",
     "workers": f"cagepool bench workers {OUT}/workers.json",
@@ -27,10 +27,10 @@ FILES = {  # by name; the command that makes each
     "sustained": f"cagepool bench sustained {OUT}/sustained.json",
     "cyborg": f"cagepool bench cyborg {OUT}/cyborg.json",
     "train": f"cagepool bench train {OUT}/train.json",
-    "profile_train": f"cagepool profile {OUT}/profile_train.json -- train --total-episodes 20000",
-    "profile_pipes": f"cagepool profile {OUT}/profile_pipes.json -- {STEP} pipes --steps 2000",
-    "profile_workers": f"cagepool profile {OUT}/profile_workers.json -- {STEP} workers",
-    "profile_native": f"cagepool profile {OUT}/profile_native.json -- {STEP} native",
+    "profile_train": PROFILES,
+    "profile_pipes_20": PROFILES,
+    "profile_workers_20": PROFILES,
+    "profile_native_20": PROFILES,
 }
 
 

@@ -1,12 +1,13 @@
 """docs/benchmarks.md is what its files give, and nothing else."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.page import FILES, PAGE, count, page, percent
+from benchmarks.page import FILES, FOLDER, PAGE, count, page, percent
 from tests.bench.results import result, row
 
 
@@ -61,10 +62,6 @@ def test_shares_are_told_in_percent() -> None:
     assert [percent(value) for value in (1.0, 0.958, 0.0123)] == ["100 %", "96 %", "1.2 %"]
 
 
-def test_the_makefile_profiles_what_the_page_says() -> None:
-    makefile = (PAGE.parents[1] / "Makefile").read_text()
-    stepping = makefile.partition("STEPPING := ")[2].partition("\n")[0]
-    commands = makefile.replace("$(STEPPING)", stepping)
-    profiles = [command for name, command in FILES.items() if name.startswith("profile")]
-    assert profiles
-    assert [one for one in profiles if one not in commands] == []
+def test_a_script_beside_the_page_hides_no_module_of_python() -> None:
+    scripts = {path.stem for path in FOLDER.glob("*.py")}
+    assert scripts & sys.stdlib_module_names == set()

@@ -1,6 +1,6 @@
 """Makes the profiles of docs/profiling.md, and fills them into that page.
 
-Run it as python benchmarks/profile.py on a machine that does nothing else; with --page it only
+Run it as python benchmarks/profiles.py on a machine that does nothing else; with --page it only
 fills in what is there.
 """
 
