@@ -37,3 +37,8 @@ def test_advice_puts_sizes_with_the_same_best_together() -> None:
         sweep.Advice(1, 1, "loop"),
         sweep.Advice(10, 100, "workers"),
     ]
+
+
+def test_costs_are_fitted_by_the_fullest_of_the_processes() -> None:
+    rates = {size: size / (5.0 + 2.0 * -(-size // 2)) for size in (2, 3, 10, 101)}
+    assert sweep.fitted(rates, processes=2) == pytest.approx((5, 2))

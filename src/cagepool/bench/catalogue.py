@@ -63,7 +63,7 @@ def _engine(options: Options, progress: Progress) -> Result:
 def _workers(options: Options, progress: Progress) -> Result:
     from cagepool.bench.workers import WorkersConfig, measure_workers  # noqa: PLC0415
 
-    few = WorkersConfig(pace=QUICK, sizes=(1, 20))
+    few = WorkersConfig(pace=QUICK, sizes=(1, 20), actors=0)
     return measure_workers(few if options.quick else WorkersConfig(), progress)
 
 

@@ -75,7 +75,22 @@ class ScalingResult(Result):
         """What else belongs into the JSON."""
         return {
             "left_out": f"pipes above {self.most_pipes} environments: each is a process",
+            "rule": self._rule(),
             "scaling": {kind: self._scaling(kind) for kind in KINDS},
+        }
+
+    def _rule(self) -> dict[str, object]:
+        """Microseconds that `auto` reckons with, beside those of this run."""
+        rates, cores = self.rates("cheap"), choice.cores()
+        here = {
+            name: sweep.fitted(of, 1 if name == "sync" else cores) for name, of in rates.items()
+        }
+        return {
+            name: {
+                "reckoned": _microseconds(cost.fixed_s, cost.each_s),
+                "measured": _microseconds(*here[name]),
+            }
+            for name, cost in choice.COSTS.items()
         }
 
     def _scaling(self, kind: str) -> dict[str, object]:
@@ -166,3 +181,7 @@ def _contenders(maker: Maker, size: int, most_pipes: int) -> Iterator[tuple[str,
     yield "workers", Ours(name="workers", makers=makers, workers=processes, actions=kinds)
     if size <= most_pipes:
         yield "pipes", Gymnasium(backend="pipes", makers=makers, actions=kinds)
+
+
+def _microseconds(fixed_s: float, each_s: float) -> dict[str, float]:
+    return {"fixed": round(1e6 * fixed_s, 2), "each": round(1e6 * each_s, 2)}

@@ -3,7 +3,6 @@
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +13,7 @@ from cagepool import _core
 from cagepool.bench.measure import Clock, Contender, Settings, timed
 from cagepool.envs import WorkerVectorEnv, make_vec
 from cagepool.envs.makers import Maker
-from cagepool.envs.probes import Probe, pipes_only
+from cagepool.envs.probes import pipes_only
 from cagepool.envs.workers.truth import TrueStateMode
 
 Ints = NDArray[np.int64]
@@ -99,28 +98,41 @@ def stable_baselines(makers: list[Maker], stack: ExitStack) -> Contender:
     return _contender("SB3, SubprocVecEnv", makers, _step_clock(envs, len(makers), 1), {})
 
 
-def pufferlib(makers: list[Maker], stack: ExitStack) -> Contender:
-    """PufferLib's Multiprocessing, half of the environments at a time."""
-    vector = import_module("pufferlib.vector")
-    made = partial(import_module("pufferlib.emulation").GymnasiumPufferEnv, env_creator=Probe)
-    workers = min(2, len(makers))
-    envs = vector.make(
-        made,
-        backend=vector.Multiprocessing,
-        num_envs=len(makers),
-        num_workers=workers,
-        batch_size=len(makers) // workers,
-    )
-    stack.callback(envs.close)
-    envs.async_reset(0)
-    actions = np.zeros(len(makers) // workers, np.int64)
+def ray_actors(makers: list[Maker], stack: ExitStack) -> Contender:
+    """Ray's usual way: an actor an environment, all asked and all waited for."""
+    library = import_module("ray")
+    if not library.is_initialized():
+        library.init(
+            include_dashboard=False,
+            object_store_memory=100 * 2**20,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
+        stack.callback(library.shutdown)
+    kind = library.remote(num_cpus=0)(Actor)
+    actors = [kind.remote(maker) for maker in makers]
+    library.get([actor.reset.remote() for actor in actors])
 
     def step() -> None:
-        for _ in range(workers):
-            envs.recv()
-            envs.send(actions)
+        library.get([actor.step.remote(0) for actor in actors])
 
-    return _contender("PufferLib, Multiprocessing", makers, timed(step), {"workers": workers})
+    return _contender("Ray, an actor each", makers, timed(step), {})
+
+
+class Actor:
+    """An environment in a process of Ray's."""
+
+    def __init__(self, maker: Maker) -> None:
+        """Make it."""
+        self._env = maker()
+
+    def reset(self) -> object:
+        """Start an episode."""
+        return self._env.reset(seed=0)
+
+    def step(self, action: int) -> object:
+        """Step it."""
+        return self._env.step(action)
 
 
 def _contender(name: str, makers: list[Maker], clock: Clock, settings: Settings) -> Contender:

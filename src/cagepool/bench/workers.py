@@ -13,7 +13,7 @@ from cagepool.bench.measure import Pace
 from cagepool.bench.processes import children, memory_bytes
 from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
-from cagepool.bench.vectors import Gymnasium, Ours, pufferlib, stable_baselines
+from cagepool.bench.vectors import Gymnasium, Ours, ray_actors, stable_baselines
 from cagepool.envs import WorkerVectorEnv
 from cagepool.envs.makers import Maker
 from cagepool.envs.probes import Probe
@@ -30,6 +30,8 @@ class WorkersConfig:
     """Numbers of environments that cost next to nothing."""
     workers: int = 2
     """Processes for these."""
+    actors: int = 20
+    """Environments for which Ray starts an actor each, at most: that takes a second or two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +76,12 @@ def measure_workers(
 def _groups(config: WorkersConfig) -> Iterator[tuple[str, list[Make]]]:
     for size in config.sizes:
         ours = partial(Ours, makers=[Probe] * size, workers=min(config.workers, size))
+        others = _others([Probe] * size, config.actors)
         free = ours(name="ours, free", min_ready=max(1, size // 2))
-        yield f"overhead {size}", [ours(name="ours, barrier"), free, *_others([Probe] * size)]
+        yield f"overhead {size}", [ours(name="ours, barrier"), free, *others]
 
 
-def _others(makers: list[Maker]) -> list[Make]:
+def _others(makers: list[Maker], actors: int) -> list[Make]:
     others: list[Make] = [
         Gymnasium(backend="sync", makers=makers),
         Gymnasium(backend="pipes", makers=makers),
@@ -88,8 +91,8 @@ def _others(makers: list[Maker]) -> list[Make]:
     others.append(Gymnasium(backend="pipes only", makers=makers))
     if find_spec("stable_baselines3"):
         others.append(partial(stable_baselines, makers))
-    if find_spec("pufferlib"):
-        others.append(partial(pufferlib, makers))
+    if find_spec("ray") and len(makers) <= actors:
+        others.append(partial(ray_actors, makers))
     return others
 
 
