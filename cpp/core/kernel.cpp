@@ -41,8 +41,13 @@ template <class Value>
   begin_episode(job, id);
 }
 
-template <class Value, bool kJudged>
+/// Whether fixes are judged, and by whose knowledge.
+enum class Judging : std::uint8_t { kNone, kTrue, kObserved };
+
+template <class Value, Judging kJudging>
 inline std::size_t step_games(const Job& shared, std::size_t begin, std::size_t end) {
+  constexpr Knowledge kKnowledge =
+      kJudging == Judging::kObserved ? Knowledge::kObserved : Knowledge::kTrue;
   const Job job = shared;  // a copy that no write of the loop can alias
   std::size_t ended = 0;
   for (std::size_t i = begin; i < end; ++i) {
@@ -54,14 +59,14 @@ inline std::size_t step_games(const Job& shared, std::size_t begin, std::size_t 
       continue;
     }
     const auto action = static_cast<int>(job.actions[i]);
-    if constexpr (kJudged) {
-      job.out.counters[id].threat_steps += is_threatened(game, job.rule);
+    if constexpr (kJudging != Judging::kNone) {
+      job.out.counters[id].threat_steps += is_threatened<kKnowledge>(game, job.rule);
       job.out.alignment[id] = 0.0;
     }
     const auto judge = [&job, id](const Game& before, Mask target) {
-      if constexpr (kJudged) {
-        job.out.alignment[id] =
-            judge_fix(before, target, job.out.orders[id], job.rule, job.out.counters[id]);
+      if constexpr (kJudging != Judging::kNone) {
+        job.out.alignment[id] = judge_fix<kKnowledge>(before, target, job.out.orders[id], job.rule,
+                                                      job.out.counters[id]);
       }
     };
     const RedAction given = job.red_actions == nullptr
@@ -84,28 +89,33 @@ inline std::size_t step_games(const Job& shared, std::size_t begin, std::size_t 
 }
 
 #if defined(__x86_64__)
-template <class Value, bool kJudged>
+template <class Value, Judging kJudging>
 [[gnu::flatten, gnu::target("arch=x86-64-v3")]] std::size_t step_games_v3(const Job& job,
                                                                           std::size_t begin,
                                                                           std::size_t end) {
-  return step_games<Value, kJudged>(job, begin, end);
+  return step_games<Value, kJudging>(job, begin, end);
 }
 #endif
 
-template <class Value, bool kJudged>
+template <class Value, Judging kJudging>
 Kernel pick() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("x86-64-v3")) return step_games_v3<Value, kJudged>;
+  if (__builtin_cpu_supports("x86-64-v3")) return step_games_v3<Value, kJudging>;
 #endif
-  return step_games<Value, kJudged>;
+  return step_games<Value, kJudging>;
+}
+
+template <class Value>
+Kernel pick(const Job& job) {
+  if (job.out.counters.empty()) return pick<Value, Judging::kNone>();
+  return job.rule.knowledge == Knowledge::kTrue ? pick<Value, Judging::kTrue>()
+                                                : pick<Value, Judging::kObserved>();
 }
 
 }  // namespace
 
 Kernel kernel_for(const Job& job) {
-  const bool judged = !job.out.counters.empty();
-  if (job.out.byte_observations.empty()) return judged ? pick<float, true>() : pick<float, false>();
-  return judged ? pick<std::uint8_t, true>() : pick<std::uint8_t, false>();
+  return job.out.byte_observations.empty() ? pick<float>(job) : pick<std::uint8_t>(job);
 }
 
 }  // namespace cagepool

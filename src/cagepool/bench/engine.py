@@ -118,11 +118,15 @@ def _groups(config: EngineConfig, stack: ExitStack) -> dict[str, list[Contender]
         "vector": [
             contender
             for games, red in product((1, FEW, MANY), ATTACKERS)
-            for contender in (_batch(games, red=red), _vector(games, red))
+            for contender in (_batch(games, red=red), _vector(games, red=red))
         ],
         "call": [_batch(games, red="SleepAgent") for games in (1, 2)],
         "threads": [_batch(games, threads=t) for games in (MANY, MOST) for t in (1, 2)],
-        "compliance": [_batch(games, **more) for games in (FEW, MANY) for more in judged],
+        "compliance": [
+            contender
+            for games, more in product((FEW, MANY), judged)
+            for contender in (_batch(games, **more), _vector(games, **more))
+        ],
         "options": [_batch(MANY, **more) for more in options],
         "limit": [make(games) for make in (_batch, _outputs_only) for games in (MANY, MOST)],
         **other,
@@ -183,12 +187,12 @@ def _batch(games: int, *, red: str = "B_lineAgent", threads: int = 1, **more: An
     return Contender(name="Batch.step", settings=settings, steps=games, clock=clock)
 
 
-def _vector(games: int, red: str) -> Contender:
-    envs = make_vec(games, red=red, threads=1)
+def _vector(games: int, *, red: str = "B_lineAgent", **more: Any) -> Contender:
+    envs = make_vec(games, red=red, threads=1, **more)
     envs.reset(seed=0)
     return Contender(
         name="VectorEnv.step",
-        settings={"games": games, "red": red, "threads": 1},
+        settings={"games": games, "red": red, "threads": 1, **more},
         steps=games,
         clock=_stepping(envs.step, games),
     )
@@ -258,12 +262,12 @@ def _ratios_within(result: EngineResult) -> Iterator[tuple[str, float]]:
         yield f"2 threads against 1, {games} games", gain
     gain = cost("busy", threads=1) / cost("busy", threads=2)
     yield f"2 threads against 1, {MANY} games, beside a busy core", gain
-    for games in (FEW, MANY):
-        unjudged = cost("compliance", games=games, order=None)
-        judged = cost("compliance", games=games, order=ORDER, alignment=None)
-        aligned = cost("compliance", games=games, order=ORDER, alignment=ALIGNMENT)
-        yield f"compliance against none, {games} games", judged / unjudged
-        yield f"compliance and alignment against none, {games} games", aligned / unjudged
+    for name, games in product(("Batch.step", "VectorEnv.step"), (FEW, MANY)):
+        unjudged = cost("compliance", name, games=games, order=None)
+        judged = cost("compliance", name, games=games, order=ORDER, alignment=None)
+        aligned = cost("compliance", name, games=games, order=ORDER, alignment=ALIGNMENT)
+        yield f"{name} with compliance against none, {games} games", judged / unjudged
+        yield f"{name} with compliance and alignment, {games} games", aligned / unjudged
     for games in (MANY, MOST):
         writing = cost("limit", "outputs only", games=games)
         yield f"writing outputs against a step, {games} games", writing / cost("limit", games=games)
