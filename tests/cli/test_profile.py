@@ -39,6 +39,12 @@ def test_a_profile_of_steps_is_printed_in_80_columns(
     assert "0.0 messages of 0 bytes in all, 2,250 bytes in arrays" in " ".join(text.split())
 
 
+def test_the_two_hyphens_may_be_forgotten(tmp_path: Path) -> None:
+    out = tmp_path / "profile.json"
+    assert run(["profile", "--out", str(out), "step", "--n-envs", "3", "--steps", "5"]) == 0
+    assert json.loads(out.read_text())["settings"]["n_envs"] == 3
+
+
 def test_a_run_that_nobody_asked_for_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from cagepool.cli.evaluate import Evaluate, evaluate
 from cagepool.cli.flags import FLAGS
 from cagepool.cli.parity import Parity, parity
 from cagepool.cli.play import Play, play
-from cagepool.cli.profile import Profile, profile
+from cagepool.cli.profile import Profile, profile, with_hyphens
 from cagepool.cli.report import Report, report
 from cagepool.cli.runs import Runs, runs
 from cagepool.cli.search import Search, search
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> None:
     elif arguments[:1] == ["search"]:
         command = _parsed_search(arguments[1:])
     else:
-        command = _parsed(arguments)
+        command = _parsed(with_hyphens(arguments))
     COMMANDS[type(command)](command)
 
 

@@ -24,8 +24,9 @@ from cagepool.cli.progress import progress_bars
 from cagepool.cli.train import parsed, run_of, stop_on_interrupt
 from cagepool.train.config import from_dict
 
+KINDS = ("train", "step")
 PICTURES = (".svg", ".png", ".pdf")
-BAR = 24  # columns
+BAR = 18  # columns
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -53,6 +54,14 @@ class Step(StepConfig):
         """Leave the checks to what is profiled, whose errors read like all others."""
 
 
+def with_hyphens(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments with the two hyphens of a profile, if they were forgotten."""
+    places = [place for place, one in enumerate(arguments) if one in KINDS]
+    if arguments[:1] != ["profile"] or "--" in arguments or not places:
+        return arguments
+    return [*arguments[: places[0]], "--", *arguments[places[0] :]]
+
+
 def profile(command: Profile) -> None:
     """Train or step, print where the time went, write JSON and draw a picture."""
     _check(command)
@@ -73,7 +82,7 @@ def profile(command: Profile) -> None:
 
 def _check(command: Profile) -> None:
     """Refuse before anything is measured."""
-    if command.options[:1] not in (("train",), ("step",)):
+    if not command.options or command.options[0] not in KINDS:
         raise ValueError(
             "a profile is of train or step, named with its flags after two hyphens "
             f"(cagepool profile -- train), got {' '.join(command.options) or 'nothing'}"
