@@ -5,9 +5,11 @@ fills in what is there.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from cagepool.report.profiles import filled
@@ -32,16 +34,24 @@ PICTURES = ("profile_train",)
 def main() -> None:
     """Measure if that is wanted, and write the page."""
     if "--page" not in sys.argv[1:]:
-        for name, options in WHAT.items():
-            make(name, options)
+        measure()
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), profiles()), encoding="utf-8")
 
 
-def make(name: str, options: str) -> None:
+def measure() -> None:
+    """Make all profiles, and only then put them in their places: a commit counts as unchanged."""
+    with TemporaryDirectory() as folder:
+        for name, options in WHAT.items():
+            make(name, options, Path(folder))
+        for file in Path(folder).iterdir():
+            shutil.copy(file, DOCS if file.suffix == ".svg" else FOLDER)
+
+
+def make(name: str, options: str, folder: Path) -> None:
     """Make one profile."""
-    flags = ["--out", str(FOLDER / f"{name}.json")]
+    flags = ["--out", str(folder / f"{name}.json")]
     if name in PICTURES:
-        flags += ["--picture", str(DOCS / f"{name}.svg")]
+        flags += ["--picture", str(folder / f"{name}.svg")]
     print(f"cagepool profile -- {options}", flush=True)
     command = [sys.executable, "-m", "cagepool", "profile", *flags, "--", *options.split()]
     subprocess.run(command, check=True)
