@@ -20,6 +20,14 @@ def at(nanoseconds: float, name: str = "Batch.step", **settings: Any) -> Measure
     return Measurement(name=name, settings=settings, steps=1, calls=1, seconds=seconds)
 
 
+COMPLIANCE = [
+    ("Batch.step", 100, 50.0),
+    ("Batch.step", 4096, 40.0),
+    ("VectorEnv.step", 100, 100.0),
+    ("VectorEnv.step", 4096, 80.0),
+]
+
+
 def doctored() -> EngineResult:
     groups = {
         "call": [at(220, games=1), at(120, games=2)],
@@ -30,11 +38,11 @@ def doctored() -> EngineResult:
         "busy": [at(40, games=4096, threads=1), at(50, games=4096, threads=2)],
         "compliance": [
             judged
-            for games, cost in ((100, 50.0), (4096, 40.0))
+            for name, games, cost in COMPLIANCE
             for judged in (
-                at(cost, games=games),
-                at(cost + 1, games=games, order=ORDER),
-                at(cost + 2, games=games, order=ORDER, alignment=ALIGNMENT),
+                at(cost, name, games=games),
+                at(cost + 1, name, games=games, order=ORDER),
+                at(cost + 2, name, games=games, order=ORDER, alignment=ALIGNMENT),
             )
         ],
         "limit": [
@@ -62,10 +70,14 @@ def test_ratios_are_those_of_medians_within_a_group() -> None:
         "2 threads against 1, 4096 games": 1.6,
         "2 threads against 1, 65536 games": 2.0,
         "2 threads against 1, 4096 games, beside a busy core": 0.8,
-        "compliance against none, 100 games": 1.02,
-        "compliance and alignment against none, 100 games": 1.04,
-        "compliance against none, 4096 games": 1.025,
-        "compliance and alignment against none, 4096 games": 1.05,
+        "Batch.step with compliance against none, 100 games": 1.02,
+        "Batch.step with compliance and alignment, 100 games": 1.04,
+        "Batch.step with compliance against none, 4096 games": 1.025,
+        "Batch.step with compliance and alignment, 4096 games": 1.05,
+        "VectorEnv.step with compliance against none, 100 games": 1.01,
+        "VectorEnv.step with compliance and alignment, 100 games": 1.02,
+        "VectorEnv.step with compliance against none, 4096 games": 1.012,
+        "VectorEnv.step with compliance and alignment, 4096 games": 1.025,
         "writing outputs against a step, 4096 games": 0.25,
         "writing outputs against a step, 65536 games": 0.6,
         **{
