@@ -18,7 +18,8 @@ from cagepool.envs.makers import is_ours
 from cagepool.sim import layout, orders
 from cagepool.sim.judge import Judge
 
-SLICES = 200
+SLICES = 200  # at most
+LEAST = 5  # steps of a slice, or what is between slices would weigh too much
 ROWS = 64  # of actions, used in turn
 
 
@@ -101,7 +102,8 @@ def profile_steps(config: StepConfig, progress: Callable[[int], object]) -> Prof
 
 def _counts(steps: int) -> list[int]:
     """Steps of each slice."""
-    bounds = np.linspace(0, steps, min(SLICES, steps) + 1).astype(int)
+    slices = max(1, min(SLICES, steps // LEAST))
+    bounds = np.linspace(0, steps, slices + 1).astype(int)
     return [int(count) for count in np.diff(bounds)]
 
 
