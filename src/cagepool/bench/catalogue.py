@@ -44,8 +44,21 @@ class Entry:
 
     def obstacle(self) -> str | None:
         """Why it cannot run here, if it cannot."""
-        missing = [name for name in self.libraries if find_spec(name) is None]
+        missing = [name for name in self.libraries if not _is_there(name)]
         return f"needs {missing[0]}: {self.libraries[missing[0]]}" if missing else None
+
+
+def _is_there(library: str) -> bool:
+    if library != "CybORG":
+        return find_spec(library) is not None
+    # It is seldom installed, and seldom has all that it needs.
+    from cagepool.envs.cyborg import CybORGNotFoundError, checkout  # noqa: PLC0415
+
+    try:
+        checkout.load()
+    except CybORGNotFoundError:
+        return False
+    return True
 
 
 def _engine(options: Options, progress: Progress) -> Result:
