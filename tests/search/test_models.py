@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 from cagepool.search import gp
 from cagepool.search.order import DISTANCES, POINTS, farthest, nearest, reduced
 from cagepool.search.proposal import propose
-from cagepool.search.ucb import Observation, acquisition, outlook
+from cagepool.search.ucb import Observation, acquisition, outlook, with_pending
 from cagepool.sim.orders import ALL_ORDERS, TYPES
 
 SEEDS = range(20)
@@ -104,6 +104,26 @@ def test_no_order_is_chosen_again_while_an_untried_one_has_a_higher_acquisition_
     values = outlook(observed, 2.0).acquisition
     untried = [number for number in range(120) if number not in observed]
     assert values[proposal.order] >= values[untried].max()
+
+
+@given(observed=HISTORIES, pending=st.sets(NUMBERS, min_size=1, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_orders_under_way_are_not_proposed_again_and_their_like_less_readily(
+    observed: dict[int, Observation], pending: set[int]
+) -> None:
+    known = with_pending(observed, [*pending], 2.0)
+    assert propose("gp-ucb", known, len(known), 0, 2.0).order not in pending
+    before, after = outlook(observed, 2.0), outlook(known, 2.0)
+    fresh = [*(pending - {*observed})]
+    assert (after.std[fresh] <= before.std[fresh]).all()
+    np.testing.assert_array_equal(after.pass_probability, before.pass_probability)
+
+
+def test_the_first_orders_under_way_at_once_are_far_apart() -> None:
+    first = propose("gp-ucb", {}, 0, 0, 2.0).order
+    second = propose("gp-ucb", with_pending({}, [first], 2.0), 1, 0, 2.0)
+    assert (second.why, second.believed) == ("farthest", None)
+    assert DISTANCES[first, second.order] == DISTANCES.max()
 
 
 def test_an_order_that_has_passed_is_settled_and_one_that_failed_is_not() -> None:

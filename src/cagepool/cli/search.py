@@ -10,13 +10,14 @@ from pathlib import Path
 from rich.console import Console
 
 from cagepool import extras, runs
+from cagepool.cli.cluster import ray_connection
 from cagepool.cli.train import check_unchanged, stop_on_interrupt
 from cagepool.search.config import SearchConfig
-from cagepool.search.folder import ORDERS
+from cagepool.search.folder import DECISIONS, ORDERS
 from cagepool.train.config import parsed
 
 NEEDED = ("torch", "tensorboard", "safetensors", "sklearn")
-OURS = ("out", "resume", "fixed_episodes")  # flags that are not settings of a search
+OURS = ("out", "resume", "fixed_episodes", "ray_address")  # flags that are not settings of a search
 SHOWN = 10  # orders of the final ranking
 
 
@@ -34,6 +35,9 @@ class Search(SearchConfig):
     """Train exactly this long to every order: max_episodes_per_order and no gate."""
     resume: Path | None = None
     """Go on with the search in this folder, with the settings that it has."""
+    ray_address: str | None = None
+    """With backend ray: host:port of a cluster's head, or auto for the one on this machine;
+    RAY_ADDRESS by default, else a cluster of its own."""
 
     def __post_init__(self) -> None:
         """Leave the checks to the search's own settings, whose errors read like all others."""
@@ -54,9 +58,16 @@ def defaults(arguments: Sequence[str]) -> Search:
 
 def search(command: Search) -> None:
     """Search the 120 workflow orders for the one whose policy defends best."""
-    with extras.needed("a search", "search", *NEEDED):  # they take a second to load
-        from cagepool.cli.searching import SearchDisplay  # noqa: PLC0415
-        from cagepool.search import loop  # noqa: PLC0415
+    with (
+        extras.needed("a search", "search", *NEEDED),
+        ray_connection(command, command.ray_address),
+    ):
+        _search(command)
+
+
+def _search(command: Search) -> None:
+    from cagepool.cli.searching import SearchDisplay  # noqa: PLC0415 - they take a second to load
+    from cagepool.search import loop  # noqa: PLC0415
 
     run = _run(command)
     console = Console(highlight=False)
@@ -68,6 +79,7 @@ def search(command: Search) -> None:
         console.print(f"stopped; go on with: cagepool search --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
     _print_ranking(console, run.path)
+    _print_repeated(console, run.path)
     console.print(f"look at it with: cagepool report {run.path}", soft_wrap=True)
 
 
@@ -108,3 +120,10 @@ def _print_ranking(console: Console, folder: Path) -> None:
         fails = "" if row["passes"] == "1" else " (fails)"
         console.print(f"{row['order']:42}  {reward:>15}  {kept}{fails}", soft_wrap=True)
     console.print(f"{len(measured)} of 120 orders measured; all are in {folder / ORDERS}")
+
+
+def _print_repeated(console: Console, folder: Path) -> None:
+    with (folder / DECISIONS).open(encoding="utf-8", newline="") as file:
+        repeated = sum(int(row.get("repeated") or 0) for row in csv.DictReader(file))
+    if repeated:
+        console.print(f"nodes that died, and whose training was begun anew: {repeated}")

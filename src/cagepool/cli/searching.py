@@ -41,6 +41,8 @@ class SearchDisplay:
             self._say(
                 f"{decision.iteration}: {decision.order} ({decision.why}{expected}; {budget})"
             )
+        elif self._config.backend == "ray":  # nobody tells of its updates
+            self._live.update(self._picture(None))
 
     def updated(self, row: Row) -> None:
         """Show an update."""
@@ -57,9 +59,10 @@ class SearchDisplay:
         """Say what came of an order."""
         compliance = "undefined" if decision.compliance is None else f"{decision.compliance:.3f}"
         reward = f"{decision.reward:.2f} ± {decision.standard_error:.2f}"
+        anew = f", begun anew {decision.repeated} times" if decision.repeated else ""
         self._say(
             f"   {decision.order}: {decision.outcome} after {decision.episodes:,} episodes, "
-            f"reward {reward}, compliance {compliance}"
+            f"reward {reward}, compliance {compliance}{anew}"
         )
 
     def __enter__(self) -> Self:
@@ -74,15 +77,16 @@ class SearchDisplay:
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True)
 
-    def _picture(self, row: Row) -> Table:
+    def _picture(self, row: Row | None) -> Table:
         total = self._config.total_episodes
-        spent = self._spent + int(row["episodes"])
+        spent = self._spent + (int(row["episodes"]) if row else 0)
         table = Table.grid(padding=(0, 2))
         table.add_row("", ProgressBar(total=total, completed=spent, width=50))
         table.add_row("episodes", f"{spent:,} of {total:,}")
         if self._decision is not None:
             table.add_row(f"order {self._decision.iteration}", self._decision.order)
-        table.add_row("", _state(row))
+        if row is not None:
+            table.add_row("", _state(row))
         if self._believed is not None:
             for number in (-self._believed.mean).argsort(kind="stable")[:BEST]:
                 expected = f"{self._believed.mean[number]:.2f} ± {self._believed.std[number]:.2f}"

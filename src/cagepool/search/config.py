@@ -61,7 +61,9 @@ class SearchConfig(TrainConfig):
     def training_to(self, order: int, iteration: int, **changes: Any) -> TrainConfig:
         """The settings of the training to an order in an iteration."""
         seed = int(np.random.SeedSequence([self.seed, iteration]).generate_state(1)[0])
-        return self.training(order=ALL_ORDERS[order], seed=seed, **changes)
+        # An actor of Ray trains to an order as this process would.
+        alone = {"backend": "auto", "ray_actors": 1} if self.backend == "ray" else {}
+        return self.training(order=ALL_ORDERS[order], seed=seed, **alone, **changes)
 
     def universal_training(self) -> TrainConfig:
         """The settings of the one training to all orders."""

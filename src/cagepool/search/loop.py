@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -23,7 +24,8 @@ from cagepool.search.records import (
     write_orders,
     write_updates,
 )
-from cagepool.search.ucb import Outlook, outlook
+from cagepool.search.trainings import Trainings, trainings_of
+from cagepool.search.ucb import Outlook, outlook, with_pending
 from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train import session
 from cagepool.train.appraisal import appraise
@@ -72,17 +74,98 @@ def search(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -
     with run.held():
         if config.method == "universal":
             return _train_universal(run, config, listener, should_stop)
-        decisions = read_decisions(run.path)
-        while (decisions and not decisions[-1].outcome) or _decide(run, config, decisions):
-            pending = decisions[-1]
-            observed = _observed(decisions[:-1])
-            believed = outlook(observed, config.gp_beta) if observed else None
-            listener.decided(pending, believed, _spent(decisions))
-            if not _train(run, config, pending, decisions, (listener, should_stop)):
+        with trainings_of(config, listener) as trainings:
+            play = _Search(run, config, (listener, should_stop), trainings)
+            if not play.to_the_end():
                 return False
-            listener.trained(decisions[-1])
-        _tabulate(run, config, decisions)  # once more: it may have been killed before it could
+        _tabulate(run, config, play.decisions)  # it may have been killed before it could
     return True
+
+
+class _Search:
+    def __init__(
+        self,
+        run: runs.Run,
+        config: SearchConfig,
+        watched: tuple[Listener, Callable[[], bool]],
+        trainings: Trainings,
+    ) -> None:
+        self.decisions = read_decisions(run.path)
+        self._run = run
+        self._config = config
+        self._listener, self._should_stop = watched
+        self._trainings = trainings
+
+    def to_the_end(self) -> bool:
+        """Whether the search came to its end.
+
+        What comes of trainings is taken note of in the order in which they were decided on: so no
+        decision depends on which of those that are under way is done first.
+        """
+        under_way = deque(self._begin(old) for old in self.decisions if not old.outcome)
+        while True:
+            while len(under_way) < self._config.ray_actors and self._decide():
+                under_way.append(self._begin(self.decisions[-1]))
+            if not under_way:
+                return True
+            if not self._end(under_way.popleft()):
+                return False
+
+    def _decide(self) -> bool:
+        """Add the next decision, if the budget allows one beside those that are under way."""
+        config, decisions = self._config, self.decisions
+        reserved = sum(decision.reserved for decision in decisions)
+        budget = Budget(config.total_episodes, reserved)
+        allowance = budget.allowance(config.max_episodes_per_order, config.n_envs)
+        if not allowance:
+            return False
+        iteration = len(decisions)
+        ended = [decision for decision in decisions if decision.outcome]
+        pending = [decision.number for decision in decisions if not decision.outcome]
+        known = with_pending(_observed(ended), pending, config.gp_beta)
+        proposal = propose(config.method, known, iteration, config.seed, config.gp_beta)
+        made = decided(proposal, iteration)
+        inherits = None
+        if config.inherit and ended:
+            inherits = nearest(proposal.order, [decision.number for decision in ended])
+        decisions.append(replace(made, allowance=allowance, inherits=inherits))
+        write_decisions(self._run.path, decisions)
+        return True
+
+    def _begin(self, pending: Decision) -> tuple[Decision, runs.Run]:
+        """Let the order of a decision be trained to."""
+        ended = [decision for decision in self.decisions if decision.outcome]
+        believed = outlook(_observed(ended), self._config.gp_beta) if ended else None
+        self._listener.decided(pending, believed, _spent(ended))
+        parent = None if pending.inherits is None else f"../{ended[pending.inherits].run}"
+        # A gate would end training to an order that has passed before with its first batch.
+        is_settled = any(old.passes for old in ended if old.order == pending.order)
+        settings = self._config.training_to(
+            pending.number,
+            pending.iteration,
+            total_episodes=pending.allowance,
+            start_from=parent,
+            gate=self._config.gate and not is_settled,
+        )
+        training = _training_run(self._run, pending.run, settings)
+        self._trainings.begin(training)
+        return pending, training
+
+    def _end(self, under_way: tuple[Decision, runs.Run]) -> bool:
+        """Wait for a training and write down what came of it."""
+        pending, training = under_way
+        repeated = self._trainings.end(training, self._should_stop)
+        if repeated is None:
+            return False
+        outcome = json.loads((training.path / OUTCOME).read_text(encoding="utf-8"))
+        episodes = int(training.metrics()["episodes"][-1])
+        ended = [decision for decision in self.decisions if decision.outcome]
+        came = pending.ended(outcome, episodes, _spent(ended) + episodes)
+        self.decisions[pending.iteration] = replace(came, repeated=repeated)
+        write_decisions(self._run.path, self.decisions)
+        _tabulate(self._run, self._config, [*ended, self.decisions[pending.iteration]])
+        self._listener.trained(self.decisions[pending.iteration])
+        return True
 
 
 def _spent(decisions: list[Decision]) -> int:
@@ -92,52 +175,6 @@ def _spent(decisions: list[Decision]) -> int:
 def _observed(decisions: list[Decision]) -> dict[int, Any]:
     """The latest observation of each order: an older one is of a policy that learned on."""
     return {decision.number: decision.observation for decision in decisions}
-
-
-def _decide(run: runs.Run, config: SearchConfig, decisions: list[Decision]) -> bool:
-    """Add the next decision, if the budget allows one."""
-    budget = Budget(config.total_episodes, _spent(decisions))
-    allowance = budget.allowance(config.max_episodes_per_order, config.n_envs)
-    if not allowance:
-        return False
-    iteration = len(decisions)
-    proposal = propose(config.method, _observed(decisions), iteration, config.seed, config.gp_beta)
-    made = decided(proposal, iteration)
-    inherits = None
-    if config.inherit and decisions:
-        inherits = nearest(proposal.order, [decision.number for decision in decisions])
-    decisions.append(replace(made, allowance=allowance, inherits=inherits))
-    write_decisions(run.path, decisions)
-    return True
-
-
-def _train(
-    run: runs.Run,
-    config: SearchConfig,
-    pending: Decision,
-    decisions: list[Decision],
-    watched: tuple[Listener, Callable[[], bool]],
-) -> bool:
-    """Train to the order of the pending decision and write down what came of it."""
-    parent = None if pending.inherits is None else f"../{decisions[pending.inherits].run}"
-    # A gate would end training to an order that has passed before with its first batch.
-    is_settled = any(old.passes for old in decisions if old.order == pending.order)
-    settings = config.training_to(
-        pending.number,
-        pending.iteration,
-        total_episodes=pending.allowance,
-        start_from=parent,
-        gate=config.gate and not is_settled,
-    )
-    training = _training_run(run, pending.run, settings)
-    if not session.train(training, *watched):
-        return False
-    outcome = json.loads((training.path / OUTCOME).read_text(encoding="utf-8"))
-    episodes = int(training.metrics()["episodes"][-1])
-    decisions[-1] = pending.ended(outcome, episodes, _spent(decisions) + episodes)
-    write_decisions(run.path, decisions)
-    _tabulate(run, config, decisions)
-    return True
 
 
 def _tabulate(run: runs.Run, config: SearchConfig, decisions: list[Decision]) -> None:

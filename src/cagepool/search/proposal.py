@@ -26,7 +26,7 @@ class Proposal:
 def propose(
     method: str, observed: Mapping[int, Observation], iteration: int, seed: int, beta: float
 ) -> Proposal:
-    """The order of an iteration, which counts from 0."""
+    """The order of an iteration, which counts from 0; see `with_pending` for those under way."""
     rng = np.random.default_rng([seed, iteration])
     if method == "round-robin":
         return Proposal(iteration % _core.ORDER_COUNT, "its turn", None)
@@ -35,8 +35,9 @@ def propose(
         return Proposal(int(shuffled[iteration % _core.ORDER_COUNT]), "drawn", None)
     if not observed:
         return Proposal(int(rng.integers(_core.ORDER_COUNT)), "drawn", None)
-    believed = outlook(observed, beta)
-    if len(observed) < FIRST:
+    known = sum(one.passed is not None for one in observed.values())
+    believed = outlook(observed, beta) if known else None
+    if believed is None or known < FIRST:
         return Proposal(farthest(list(observed), rng), "farthest", believed)
     order, *others = most_promising(believed, observed, rng)
     return Proposal(order, "highest acquisition", believed, (order, *others[:2]))

@@ -54,6 +54,7 @@ class Decision:
     decisions: float | None = None
     wasted_fixes: float | None = None
     passes: bool | None = None
+    repeated: int = 0  # times that its node died, and the training was begun anew
 
     @property
     def number(self) -> int:
@@ -66,6 +67,11 @@ class Decision:
         assert self.reward is not None
         assert self.standard_error is not None
         return Observation(self.reward, self.standard_error, bool(self.passes))
+
+    @property
+    def reserved(self) -> int:
+        """Episodes that it has spent, or may spend while it is under way."""
+        return self.allowance if self.episodes is None else self.episodes
 
     def ended(self, outcome: Mapping[str, Any], episodes: int, total: int) -> "Decision":
         """The decision with what came of it, as it stands in the training's folder."""
@@ -186,6 +192,8 @@ def _decision(row: Mapping[str, str]) -> Decision:
     words = ("order", "why", "top_three", "run", "outcome")
 
     def read(name: str) -> Any:
+        if name == "repeated":  # which older versions did not count
+            return int(row.get(name) or 0)
         text = row[name]
         if name in words:
             return text

@@ -1,7 +1,7 @@
 """Which order to try next, by what is believed of all of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +16,8 @@ class Observation:
 
     score: float
     standard_error: float
-    passed: bool
+    passed: bool | None  # none: not known yet, and the score is what is believed
+    under_way: bool = False  # the order is being trained to
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,23 @@ class Outlook:
     acquisition: Floats
 
 
+def with_pending(
+    observed: Mapping[int, Observation], pending: Sequence[int], beta: float
+) -> dict[int, Observation]:
+    """Observations, and of orders that are being trained to what is believed of them now.
+
+    As if it had been observed: the next proposal then looks elsewhere.
+    """
+    result = dict(observed)
+    believed = outlook(observed, beta) if observed else None
+    error = float(np.median([one.standard_error for one in observed.values()] or [np.nan]))
+    for number in pending:
+        score = np.nan if believed is None else float(believed.mean[number])
+        known = observed.get(number, Observation(score, error, None))
+        result[number] = replace(known, under_way=True)
+    return result
+
+
 def outlook(observed: Mapping[int, Observation], beta: float) -> Outlook:
     """The outlook after observations, the latest of each order."""
     return _outlook(tuple(observed.items()), beta)
@@ -39,7 +57,8 @@ def _outlook(observed: tuple[tuple[int, Observation], ...], beta: float) -> Outl
     tried = [number for number, _ in observed]
     found = [observation for _, observation in observed]
     believed = posterior(tried, [o.score for o in found], [o.standard_error for o in found])
-    chances = pass_probability(tried, [o.passed for o in found])
+    judged = [(number, one.passed) for number, one in observed if one.passed is not None]
+    chances = pass_probability([number for number, _ in judged], [passed for _, passed in judged])
     return Outlook(
         believed.mean,
         believed.std,
@@ -64,9 +83,12 @@ def most_promising(
 ) -> list[int]:
     """Orders that have not passed by their acquisition values, the highest first, ties by chance.
 
-    One that has passed is settled; when all have, any may be trained on.
+    One that has passed is settled; when all have, any may be trained on. None is trained to twice
+    at a time.
     """
+    busy = {number for number, one in observed.items() if one.under_way}
     settled = {number for number, one in observed.items() if one.passed}
     shuffled = rng.permutation(len(believed.acquisition))
     ranked = shuffled[np.argsort(-believed.acquisition[shuffled], kind="stable")]
-    return [int(n) for n in ranked if n not in settled] or [int(n) for n in ranked]
+    free = [int(n) for n in ranked if n not in busy]
+    return [n for n in free if n not in settled] or free

@@ -13,10 +13,10 @@ from cagepool.train.collect import Finished
 from cagepool.train.config import TrainConfig
 from cagepool.train.crew import as_played, played_of
 from cagepool.train.networks import Networks
-from cagepool.train.ppo import use_threads
 from cagepool.train.rollout import Final, Rollout, Shape
 from cagepool.train.state import State
 from cagepool.train.station import Collected, Share, Station, shares
+from cagepool.train.update import use_threads
 
 START_SECONDS = 180.0  # within which a node must take an actor
 TRIES = 10  # actors that may die over one rollout
@@ -33,7 +33,7 @@ class _Actor:
         self._share = share
 
     def open(self) -> tuple[Shape, Kept]:
-        use_threads(self._config.threads)  # as many as without a cluster: sums are rounded alike
+        use_threads(1)  # as without a cluster: sums are rounded alike
         self._station = Station(self._config, self._share)
         return self._station.shape, self._station.state()
 
