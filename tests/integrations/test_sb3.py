@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 from cagepool.envs import Cage2Env
 from cagepool.envs.make import Backend
 from cagepool.integrations import sb3
-from cagepool.sim import actions
+from cagepool.sim import Batch, BatchConfig, actions
 from cagepool.sim.inputs import BlueInputs, InputConfig
 from tests.envs.contract import HORIZON
 from tests.envs.workers.toys import Faulty, Sampler
@@ -200,6 +200,29 @@ def test_maskable_ppo_learns_to_defend_with_our_inputs(settings: dict[str, Any])
     assert last > first / 2, "the loss has not been halved"
 
 
+@pytest.mark.parametrize("inputs", [None, InputConfig(actions="core")], ids=["plain", "wise"])
+@pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
+def test_a_model_defends_as_it_plays(
+    algorithm: Any, inputs: InputConfig | None, settings: dict[str, Any]
+) -> None:
+    made = partial(sb3.make, max_steps=30, red="RedMeanderAgent", inputs=inputs)
+    model, envs = algorithm(env=made(64), **settings), made(1)
+    batch = Batch(1, BatchConfig(red="RedMeanderAgent", max_steps=30))
+    batch.reset(np.array([7], np.uint64))
+    defender = sb3.defender(model, inputs, max_steps=30)
+    defender.begin(batch)
+    envs.seed(7)
+    rows = envs.reset()
+    for _ in range(30):
+        masks = {"action_masks": envs.env_method("action_masks")[0]}
+        allowed = masks if algorithm is MaskablePPO else {}
+        choice, _ = model.predict(rows, deterministic=True, **allowed)
+        rows, rewards, *_ = envs.step(choice)
+        batch.step(defender.act(batch))
+        assert batch.rewards[0] == pytest.approx(rewards[0])  # theirs is in single precision
+    assert batch.episode_returns[0] < 0
+
+
 def test_inputs_and_masks_are_those_of_the_trainer() -> None:
     config = InputConfig(actions="possible")
     envs = sb3.make(1, max_steps=9, red="RedMeanderAgent", inputs=config)
@@ -238,8 +261,9 @@ def test_inputs_and_masks_are_those_of_the_trainer() -> None:
             r"CAGE-2's 52 values, got observations of \(4,\)",
         ),
         (partial(sb3.make, 1, max_steps=0), "max_steps must be a whole number from 1"),
+        (partial(sb3.make, 1), "order_input needs native games with an order"),
     ],
 )
 def test_inputs_need_the_game(make: Callable[..., Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        make(inputs=InputConfig())
+        make(inputs=InputConfig(order_input=True))

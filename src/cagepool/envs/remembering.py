@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from cagepool import _core
 from cagepool.envs.arrays import Bools, Infos, integers
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.sim.inputs import BlueInputs, Floats, InputConfig
+from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig
 
 
 class RememberingVectorEnv(VectorWrapper):
@@ -26,7 +26,7 @@ class RememberingVectorEnv(VectorWrapper):
         `max_steps` is what `time_left` refers to.
 
         Raises:
-            ValueError: the environments are others.
+            ValueError: the environments are others, or have no order where one is to be seen.
         """
         shape = envs.single_observation_space.shape
         if shape != (_core.OBSERVATION_SIZE,):
@@ -35,6 +35,8 @@ class RememberingVectorEnv(VectorWrapper):
             raise ValueError("inputs need environments with autoreset same_step")
         super().__init__(envs)
         self._inputs = BlueInputs(config, envs.num_envs, horizon=max_steps)
+        if config.order_input:
+            self._inputs.memories[:, _core.MEMORY_ORDER_OFFSET] = _orders(envs)
         self._masks = np.zeros((envs.num_envs, self._inputs.choices), np.uint8)
         self.numbers = self._inputs.numbers
         box = gym.spaces.Box(0, 1, (self._inputs.size,), np.float32)
@@ -89,6 +91,13 @@ class RememberingVectorEnv(VectorWrapper):
         rows = np.empty((self.num_envs, self._inputs.size), np.float32)
         self._inputs.write(_floats(observations), rows, self._masks)
         return rows
+
+
+def _orders(envs: Any) -> Bytes:
+    if len(getattr(envs, "counters", ())) == 0:
+        raise ValueError("order_input needs native games with an order")
+    orders: Bytes = envs.batch.orders
+    return orders
 
 
 def _floats(observations: Any) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from inspect import signature
 from time import perf_counter
 from typing import Any, Unpack, cast
 
@@ -15,9 +16,11 @@ from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.remembering import RememberingVectorEnv
 from cagepool.envs.trees import Tree, mapped
 from cagepool.envs.workers.settings import WorkerSettings
+from cagepool.evaluate import Defender
+from cagepool.integrations.defender import PLAIN, ChoosingDefender
 from cagepool.integrations.members import OPTIONS, Member, Members, Wrapper
 from cagepool.sim.batch import BatchConfig
-from cagepool.sim.inputs import InputConfig
+from cagepool.sim.inputs import Bytes, Floats, InputConfig, Ints
 
 with extras.needed("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
     from stable_baselines3.common.vec_env import VecEnv
@@ -63,6 +66,24 @@ def _pool(num_envs: int, env: Source, backend: Backend, given: dict[str, Any]) -
     makers = makers_for(num_envs, env, given)
     members = [partial(Member, maker, number) for number, maker in enumerate(makers)]
     return cast("AnyVectorEnv", made(env=members, backend=backend, **pool))
+
+
+def defender(model: Any, inputs: InputConfig | None = None, *, max_steps: int = 100) -> Defender:
+    """A trained model as a defender that plays greedily, for `cagepool.evaluate`.
+
+    Args:
+        model: Such as PPO or MaskablePPO.
+        inputs: Those with which its environments were made.
+        max_steps: That of its environments, if the inputs tell the time that is left.
+    """
+    is_masked = "action_masks" in signature(model.predict).parameters
+
+    def choose(rows: Floats, masks: Bytes) -> Ints:
+        allowed = {MASKS: masks.astype(np.bool_)} if is_masked else {}
+        chosen: Ints = model.predict(rows, deterministic=True, **allowed)[0]
+        return chosen
+
+    return ChoosingDefender(choose, inputs or PLAIN, max_steps=max_steps)
 
 
 class PoolVecEnv(VecEnv):

@@ -1,0 +1,47 @@
+"""Policies of other libraries as defenders, to be scored by `cagepool.evaluate`."""
+
+from typing import Protocol
+
+import numpy as np
+
+from cagepool.evaluate.games import Games
+from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
+
+PLAIN = InputConfig(
+    scan_memory=False, decoys_placed=False, last_action=False, time_left=False, actions="all"
+)
+"""The 52 values and all 145 actions."""
+
+
+class Chooser(Protocol):
+    """A policy that has no memory of its own."""
+
+    def __call__(self, inputs: Floats, masks: Bytes, /) -> Ints:
+        """One choice a game, from rows of inputs and of masks."""
+
+
+class ChoosingDefender:
+    """Lets a policy choose in many games, and remembers for it what its inputs are made of."""
+
+    def __init__(self, choose: Chooser, inputs: InputConfig, *, max_steps: int) -> None:
+        """Take a policy with the inputs and the horizon that it was trained with."""
+        self._choose = choose
+        self._config = inputs
+        self._max_steps = max_steps
+
+    def begin(self, batch: Games) -> None:
+        """Forget the past: an episode starts in every game of the batch."""
+        self._inputs = BlueInputs(self._config, batch.games, horizon=self._max_steps)
+        self._rows: Floats = np.zeros((batch.games, self._inputs.size), np.float32)
+        self._masks: Bytes = np.zeros((batch.games, self._inputs.choices), np.uint8)
+        self._played: Ints | None = None
+
+    def act(self, batch: Games) -> Ints:
+        """What the policy chooses in every game."""
+        seen = np.ascontiguousarray(batch.observations, np.float32)
+        if self._played is not None:
+            self._inputs.advance(self._played, seen)
+        self._inputs.write(seen, self._rows, self._masks)
+        chosen = self._choose(self._rows, self._masks)
+        self._played = self._inputs.numbers[chosen]
+        return self._played
