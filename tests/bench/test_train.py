@@ -12,7 +12,7 @@ def result() -> BenchTrainResult:
     config = BenchTrainConfig(pace=pace, games=4, steps=5, sb3_minibatches=(10,))
     turns: list[tuple[str, int, int]] = []
     measured = measure_training(config, lambda *turn: turns.append(turn))
-    assert [turn[1] for turn in turns if turn[0] == "training"] == [*range(17)]
+    assert [turn[1] for turn in turns if turn[0] == "training"] == [*range(19)]
     return measured
 
 
@@ -30,7 +30,17 @@ def test_the_claim_is_the_ratio_of_the_best_of_both(result: BenchTrainResult) ->
     rates = result.rates("training")
     ours = max(rate for name, rate in rates.items() if name.startswith("52"))
     theirs = max(rate for name, rate in rates.items() if name.startswith("SB3"))
-    assert list(result.ratios.values()) == [round(ours / theirs, 2)]
+    claim = result.ratios["our best / SB3 at its best minibatch size"]
+    assert claim == round(ours / theirs, 2)
+
+
+def test_an_order_is_measured_beside_none(result: BenchTrainResult) -> None:
+    rates = result.rates("training")
+    ordered, unordered = (
+        rates["all inputs, 2 threads, with an order"],
+        rates["all inputs, 2 threads"],
+    )
+    assert result.ratios["with an order against without"] == round(ordered / unordered, 3)
 
 
 def test_the_result_is_json(result: BenchTrainResult) -> None:

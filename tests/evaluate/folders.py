@@ -18,6 +18,7 @@ SETTINGS: dict[str, Any] = {
     "edition": "2.1",
     "env": "cagepool/CAGE2-v0",
     "knowledge": "true",
+    "definition": "host",
     "max_steps": 100,
     "order": None,
     "red_agent": "mix",

@@ -99,6 +99,18 @@ def test_the_use_of_actions_is_counted_by_kind_and_host() -> None:
     assert counts[used["kinds"].index("Monitor"), -1] == 8
 
 
+def test_an_order_is_kept_by_the_definition_that_is_asked_for() -> None:
+    by_host, by_seed = (
+        of("random", Trial(episodes=40, order="user_priority", definition=definition)).as_dict()[
+            "compliance"
+        ]["RedMeanderAgent"]
+        for definition in ("host", "seed")
+    )
+
+    # The older definition takes any fix for a good one while nobody holds anything.
+    assert by_seed["compliance"] > by_host["compliance"]
+
+
 def test_keeping_an_order_is_measured_only_where_there_is_one() -> None:
     without = of("react-restore").as_dict()
     kept = of("react-restore", Trial(episodes=40, order="reverse")).as_dict()["compliance"]

@@ -13,6 +13,7 @@ from cagepool.train.config import TrainConfig
 from cagepool.train.ppo import Trainer
 from cagepool.train.update import use_threads
 
+UNORDERED, ORDERED = "all inputs, 2 threads", "all inputs, 2 threads, with an order"
 ENDLESS = 10**12  # episodes: no training ends while it is measured
 PLAIN: dict[
     str, Any
@@ -51,11 +52,10 @@ class BenchTrainResult(Result):
         rates = self.rates("training")
         ours = max(rate for name, rate in rates.items() if name.startswith("52 inputs"))
         peers = [rate for name, rate in rates.items() if name.startswith("SB3")]
-        return (
-            {"our best / SB3 at its best minibatch size": round(ours / max(peers), 2)}
-            if peers
-            else {}
-        )
+        found = {"with an order against without": round(rates[ORDERED] / rates[UNORDERED], 3)}
+        if peers:
+            found["our best / SB3 at its best minibatch size"] = round(ours / max(peers), 2)
+        return found
 
 
 def measure_training(
@@ -101,6 +101,7 @@ def _variants(config: BenchTrainConfig) -> Iterator[tuple[str, TrainConfig]]:
         yield f"{name}, 1 thread", replace(base, threads=1)
         yield f"{name}, 2 threads", base
         yield f"{name}, --async", replace(base, threads=1, overlap=True)
+    yield ORDERED, replace(usual, order="critical_first", gate=False)
 
 
 def _collections(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:

@@ -66,6 +66,7 @@ def evaluate(command: Evaluate) -> None:
         seed=command.seed,
         order=blue.order,
         knowledge=blue.knowledge,
+        definition=blue.definition,
     )
     result = _played(blue, trial, engine)
     native = None

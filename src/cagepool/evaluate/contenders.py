@@ -22,6 +22,7 @@ class Contender:
     trained_on: str | None = None  # edition
     order: str | None = None  # that it was trained to keep
     knowledge: Literal["true", "observed"] = "true"  # by which its keeping was judged
+    definition: Literal["host", "seed"] = "host"  # the same
 
     def edition(self, wanted: str | None = None) -> str:
         """The edition to play: what is wanted, or that of the training, or today's."""
@@ -67,6 +68,7 @@ def _trained(folder: Path, policy: Policy, which: str) -> Contender:
         trained_on=settings["edition"],
         order=settings["order"],
         knowledge=settings["knowledge"],
+        definition=settings["definition"],
     )
 
 

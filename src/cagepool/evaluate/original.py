@@ -139,4 +139,10 @@ class CybORGGames:
 def _judge(trial: Trial, games: int) -> Judge | None:
     if trial.order is None:
         return None
-    return Judge(games, trial.order, knowledge=trial.knowledge, definition="host", alignment=0.0)
+    return Judge(
+        games,
+        trial.order,
+        knowledge=trial.knowledge,
+        definition=trial.definition,
+        alignment=0.0,
+    )

@@ -36,6 +36,8 @@ class Trial:
     """Workflow order whose keeping is measured; none: not measured."""
     knowledge: Literal["true", "observed"] = "true"
     """Whether a host is threatened by what red holds or by what blue's table says."""
+    definition: Literal["host", "seed"] = "host"
+    """Compliance as specified, or the older definition."""
 
     def __post_init__(self) -> None:
         """Check what can be checked before a game is played."""
@@ -176,6 +178,7 @@ def opened(trial: Trial, red: str, seeds: Seeds) -> Batch:
         max_steps=trial.max_steps,
         order=trial.order,
         knowledge=trial.knowledge,
+        definition=trial.definition,
         autoreset="disabled",
     )
     batch = Batch(len(seeds), config)
