@@ -24,7 +24,13 @@ def profile(**stages: float) -> dict[str, Any]:
         "wall_seconds": sum(stages.values()),
         "steps": 1000,
         "traffic": {"environments": 2, "messages": 4, "message_bytes": 90, "array_bytes": 5},
-        "overhead": {"slices": 9, "looked_into": 3, "counted": 0.0123, "by_turns": None},
+        "overhead": {
+            "slices": 9,
+            "looked_into": 3,
+            "seconds_per_watched_call": 4.2e-7,
+            "counted": 0.0123,
+            "by_turns": None,
+        },
         "machine": {"commit": "1a2b3c4"},
     }
 
@@ -36,6 +42,7 @@ def test_a_table_gives_time_and_share_of_every_stage() -> None:
     assert "| env step | 500.00 (25.0 %) |  |" in lines
     assert "| other | 1,500.00 (75.0 %) | 3,000.00 (100.0 %) |" in lines
     assert "| **wall time** | 2,000.00 (100.0 %) | 3,000.00 (100.0 %) |" in lines
+    assert "| microseconds a watched call | 0.42 | 0.42 |" in lines
     assert "| overhead by count | 1.23 % | 1.23 % |" in lines
     assert "| overhead by turns | unknown | unknown |" in lines
 

@@ -34,6 +34,7 @@ def tables(profiles: Profiles) -> str:
         "bytes of messages a step": lambda one: f"{one['traffic']['message_bytes']:,.0f}",
         "bytes in arrays a step": lambda one: f"{one['traffic']['array_bytes']:,.0f}",
         "slices looked into": lambda one: "{looked_into} of {slices}".format(**one["overhead"]),
+        "microseconds a watched call": lambda one: _call(one["overhead"]),
         "overhead by count": lambda one: _percent(one["overhead"]["counted"]),
         "overhead by turns": lambda one: _percent(one["overhead"]["by_turns"]),
         "machine busy with others": lambda one: _percent(one.get("busy_elsewhere"), 0),
@@ -43,6 +44,11 @@ def tables(profiles: Profiles) -> str:
     titles = [*made]
     first = _table(["microseconds a step (share)", *titles], _stage_rows(list(made.values())))
     return f"{first}\n{_table(['', *titles], rest)}"
+
+
+def _call(overhead: Mapping[str, Any]) -> str:
+    seconds = overhead.get("seconds_per_watched_call")  # files of before have none
+    return "unknown" if seconds is None else f"{1e6 * seconds:.2f}"
 
 
 def _stage_rows(made: Sequence[Mapping[str, Any]]) -> list[list[str]]:

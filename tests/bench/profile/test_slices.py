@@ -85,6 +85,7 @@ def test_overhead_by_turns_is_how_much_slower_it_was_under_watch() -> None:
     # Two readings a step, and two more around each slice of ten steps, watched or not.
     seen, bare = 10 * (1.0 + 2 * 0.01) + 0.03, 10 * 1.0 + 0.03
     assert result.overhead["slower"] == pytest.approx(seen / bare - 1)
+    assert result.overhead["seconds_per_watched_call"] == pytest.approx(2 * 0.01)
     extra = (seen - bare) * result.overhead["looked_into"]
     assert result.overhead["by_turns"] == pytest.approx(extra / result.wall_seconds)
     # By count there is also what was done between slices.

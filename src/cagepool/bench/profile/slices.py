@@ -76,6 +76,7 @@ class Slices:
             "compared": [len(seen), len(bare)],
             "seconds_per_step": [_quartiles(seen), _quartiles(bare)],
             "slower": median(seen) / median(bare) - 1 if seen and bare else None,
+            "seconds_per_watched_call": sum(self.calibration.cost),
         }
 
     @property
