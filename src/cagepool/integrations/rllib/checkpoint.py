@@ -56,6 +56,7 @@ def contender(folder: Path) -> Contender:
         trained_on=_one(game.get("edition", BatchConfig.edition)),
         order=_one(game.get("order")),
         knowledge=game.get("knowledge", BatchConfig.knowledge),
+        definition=game.get("definition", BatchConfig.definition),
     )
 
 
