@@ -97,7 +97,7 @@ class ScalingResult(Result):
         rates = self.rates(kind)
         return {
             "efficiency": {
-                name: {size: round(value, 4) for size, value in sweep.efficiency(of).items()}
+                name: {size: float(f"{value:.4g}") for size, value in sweep.efficiency(of).items()}
                 for name, of in rates.items()
             },
             "steps_per_cpu_second": {
