@@ -30,10 +30,10 @@ help: ## list the targets
 setup: $(BUILT) ## build and install into .venv, editable (NATIVE=ON: tuned for this processor)
 
 test: setup lint tidy $(OLDEST) ## set up, then lint, types and all tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 	PYTHONPATH=$(OLDEST) $(BIN)/python -c \
 		'import gymnasium as g; assert g.__version__ == "$(OLDEST_GYMNASIUM)", g.__version__'
-	PYTHONPATH=$(OLDEST) $(BIN)/pytest tests/envs -m 'not slow'
+	PYTHONPATH=$(OLDEST) $(BIN)/pytest -n 2 --dist loadfile tests/envs -m 'not slow'
 
 lint: setup ## check style and types
 	$(BIN)/ruff check
