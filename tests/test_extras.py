@@ -1,5 +1,7 @@
 """Where a library is missing, one sentence says what to install."""
 
+from pathlib import Path
+
 import pytest
 
 from cagepool import extras
@@ -29,6 +31,7 @@ COMMAND = "from cagepool.cli.main import main; main()"
         ("torch", "bench train", "train needs torch: pip install 'cagepool[train]'"),
         ("sklearn", "search", "a search needs scikit-learn: pip install 'cagepool[search]'"),
         ("ray", "train --backend ray", "backend ray needs ray: pip install 'cagepool[ray]'"),
+        ("ray", "bench rllib", "rllib needs ray: pip install 'cagepool[ray]'"),
         ("matplotlib", "report x", "a report needs matplotlib: pip install 'cagepool[report]'"),
         ("jinja2", "report x", "a report needs jinja2: pip install 'cagepool[report]'"),
     ],
@@ -62,6 +65,18 @@ def test_stable_baselines3_is_enough_for_its_pools() -> None:
     done = python("-c", WITHOUT.format(library="sb3_contrib") + program)
 
     assert done.stdout == "(2, 52)\n"
+
+
+def test_a_checkpoint_of_rllib_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "rllib_checkpoint.json").write_text("{}")
+
+    done = python("-c", WITHOUT.format(library="tree") + COMMAND, "evaluate", str(tmp_path))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr
+        == "cagepool: cagepool.integrations.rllib needs dm-tree: pip install 'cagepool[ray]'\n"
+    )
 
 
 def test_all_that_is_missing_is_named_at_once() -> None:

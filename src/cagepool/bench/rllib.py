@@ -17,6 +17,7 @@ from cagepool.bench.result import Result
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.integrations.rllib import ppo_config
 from cagepool.integrations.rllib.quiet import quietly
+from cagepool.train.update import use_threads
 
 RED = "B_lineAgent"
 POOLS = "a pool each"
@@ -67,6 +68,7 @@ def measure_rllib(config: RllibConfig, progress: Callable[[str, int, int], objec
     `progress` is told the group under way, the turns done in it and the turns in it.
     """
     before = machine.describe()
+    use_threads(1)  # learning waits for all, and should not do so by spinning
     with _local_ray(sum(config.runners) + config.process_runners + 1), ExitStack() as stack:
         progress("starting env runners", 0, 1)
         algorithms = {}

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 import ray
+import torch
 
 
 @pytest.fixture(scope="module")
 def ray_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # or other work could starve the workers
         ray.init(
             address="local",
             num_cpus=2,
@@ -19,5 +21,8 @@ def ray_here() -> Iterator[None]:
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # two wait by spinning, and stand still on a busy machine
         yield
+        torch.set_num_threads(threads)
         ray.shutdown()

@@ -7,7 +7,7 @@ NEEDED = (
     "tensorboardX",
 )  # fmt: skip
 
-with extras.needed("RLlib", "ray", *NEEDED):
+with extras.needed(__name__, "ray", *NEEDED):
     from cagepool.integrations.rllib.config import ppo_config
     from cagepool.integrations.rllib.pool import RunnerPool
 
