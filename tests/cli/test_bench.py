@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cagepool.bench.catalogue import BENCHES
 from cagepool.cli import bench as command
 from tests.bench.results import result
 from tests.bench.results import row as contender
@@ -158,3 +160,34 @@ def test_a_new_run_says_what_has_changed_since_an_earlier_one(
     assert "slower" in told
     count = sum(map(len, written["groups"].values())) - 1
     assert f"{count} contenders: no change beyond noise" in " ".join(told.split())
+
+
+def test_what_cannot_run_here_is_named_and_left_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, written: Any
+) -> None:
+    entries = {
+        name: replace(BENCHES[name], libraries={}) for name in ("engine", "workers", "rllib")
+    }
+    lacking = {"no_such_library": "pip install it"}
+    entries["workers"] = replace(BENCHES["workers"], libraries=lacking)
+    measured: list[str] = []
+
+    def run(name: str, *_: object) -> object:
+        measured.append(name)
+        return SimpleNamespace(as_dict=lambda: written)
+
+    monkeypatch.setattr(command, "BENCHES", entries)
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(command, "print_result", lambda *_: None)
+
+    command.bench(command.Bench(quick=True))
+
+    assert measured == ["engine"]
+    assert capsys.readouterr().out.splitlines() == [
+        "workers is left out: it needs no_such_library: pip install it",
+        "rllib is left out: it takes long to start; name it to measure it quickly",
+    ]
+    with pytest.raises(ValueError, match=r"^workers needs no_such_library: pip install it$"):
+        command.bench(command.Bench(what="workers"))
+    command.bench(command.Bench(what="rllib", quick=True))
+    assert measured == ["engine", "rllib"]

@@ -148,15 +148,22 @@ def _measured(
     console: Console, names: list[Name], options: Options
 ) -> Iterator[tuple[Name, Result]]:
     """One after the other; those that cannot run here are left out, unless there is no other."""
-    obstacles = {name: BENCHES[name].obstacle() for name in names}
-    for name, obstacle in obstacles.items():
-        if obstacle and len(names) == 1:
-            raise ValueError(f"{name} {obstacle}")
-        if obstacle:
+    if len(names) == 1 and (obstacle := BENCHES[names[0]].obstacle()):
+        raise ValueError(f"{names[0]} {obstacle}")
+    able = []
+    for name in names:
+        if obstacle := _obstacle(name, several=len(names) > 1, quick=options.quick):
             console.print(f"{name} is left out: it {obstacle}")
-    able = [name for name in names if not obstacles[name]]
+        else:
+            able.append(name)
     for number, name in enumerate(able):
         yield name, _one(name, options, number, len(able))
+
+
+def _obstacle(name: Name, *, several: bool, quick: bool) -> str | None:
+    if several and quick and BENCHES[name].slow:
+        return "takes long to start; name it to measure it quickly"
+    return BENCHES[name].obstacle()
 
 
 def _one(name: Name, options: Options, number: int, count: int) -> Result:

@@ -35,7 +35,7 @@ def _print_group(console: Console, group: str, measurements: list[Measurement]) 
     differing, common = split([one.settings for one in measurements])
     console.print(f"{group}: {common}", style="bold")
     columns = [Column(name, justify="right") for name in (*differing, "ns a step", "steps/s")]
-    table = Table("what", *columns, box=box.SIMPLE_HEAD)
+    table = Table(Column("what", no_wrap=True), *columns, box=box.SIMPLE_HEAD)
     for one in measurements:
         settings = (str(one.settings.get(name, "")) for name in differing)
         low, middle, high = map(_shown, one.quartiles)
