@@ -9,22 +9,28 @@ from cagepool import _core
 from cagepool.sim import layout
 from cagepool.sim.actions import EXPLOITS
 from cagepool.sim.batch import Batch, Structs
+from cagepool.sim.hosts import SUBNETS
 
 Bools: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float32]
 
 OF_HOST = ("address", "name", "scanned", *EXPLOITS, "user", "privileged")
 """Values of each host: what red knows of it, ports by their exploits, and what red holds there."""
-OF_GAME = ("Enterprise", "Operational", "User", "OTService", "failed", "succeeded")
+OF_GAME = (*SUBNETS, "OTService", "failed", "succeeded")
 """Values after those of the hosts: subnets and service that red knows, and its last action."""
 RED_OBSERVATION_SIZE = _core.HOST_COUNT * len(OF_HOST) + len(OF_GAME)
 
-_KIND, _TARGET = np.array([_core.red_action(index) for index in range(_core.RED_ACTION_COUNT)]).T
-_NEEDED = (  # actions, and where it stands whether red knows their targets
-    (_KIND == _core.RedKind.SWEEP, "s_known_net"),
-    ((_KIND == _core.RedKind.SCAN) | (_KIND == _core.RedKind.EXPLOIT), "s_known_ip"),
-    ((_KIND == _core.RedKind.ESCALATE) | (_KIND == _core.RedKind.IMPACT), "s_known_host"),
-)
+
+def _place(action: int) -> int:
+    """Where in an observation it stands whether red knows what an action names."""
+    kind, target = _core.red_action(action)
+    if kind == _core.RedKind.SWEEP:
+        return _core.HOST_COUNT * len(OF_HOST) + OF_GAME.index(SUBNETS[target])
+    value = "address" if kind in (_core.RedKind.SCAN, _core.RedKind.EXPLOIT) else "name"
+    return target * len(OF_HOST) + OF_HOST.index(value)
+
+
+_PLACES = np.array([_place(action) for action in range(1, _core.RED_ACTION_COUNT)])  # 0: Sleep
 _PORT_BITS = np.array([8, *range(len(EXPLOITS))])  # of a trace's s_red_ports; 8: scanned at all
 
 
@@ -42,7 +48,10 @@ def red_sight(batch: Batch) -> RedSight:
     """
     known = np.zeros(batch.games, layout.TRACE_ROW)
     batch.core.describe(layout.as_bytes(known))
-    return RedSight(_observations(batch, known), _masks(known))
+    observations = _observations(batch, known)
+    masks = np.ones((batch.games, _core.RED_ACTION_COUNT), np.bool_)
+    np.not_equal(observations.take(_PLACES, 1), 0, out=masks[:, 1:])
+    return RedSight(observations, masks)
 
 
 def _observations(batch: Batch, known: Structs) -> Floats:
@@ -56,13 +65,6 @@ def _observations(batch: Batch, known: Structs) -> Floats:
     rows[:, -3] = batch.true_state["ot_service_known"]
     rows[:, -2:] = _last_success(batch)[:, None] == (0, 1)
     return rows
-
-
-def _masks(known: Structs) -> Bools:
-    masks = np.ones((len(known), _core.RED_ACTION_COUNT), np.bool_)
-    for needs, field in _NEEDED:
-        masks[:, needs] = known[field][:, _TARGET[needs]]
-    return masks
 
 
 def _last_success(batch: Batch) -> NDArray[np.int8]:
