@@ -163,7 +163,7 @@ BENCHES: dict[Name, Entry] = {
     "scaling": Entry("rates by number of environments", _scaling, {}),
     "stragglers": Entry("environments that differ in speed", _stragglers, {}),
     "true-state": Entry("knowing the true state", _true_state, {}),
-    "memory": Entry("memory", _memory, {}),
+    "memory": Entry("bytes of games and of workers", _memory, {}),
     "sustained": Entry("episodes a second for a minute", _sustained, {}),
     "cyborg": Entry("CybORG in worker processes", _cyborg, CYBORG),
     "train": Entry("whole training", _train, TORCH),

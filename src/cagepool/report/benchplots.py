@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
+from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter, LogLocator, NullFormatter
 
 from cagepool.report.benches import Bar, Group, Sweep
 from cagepool.report.colours import series, stand_in
@@ -55,8 +55,7 @@ def rate_plot(bench: str, sweep: Sweep) -> Markup:
                 markersize=4,
                 elinewidth=1,
             )
-        made.axes.set_yscale("log")
-        made.axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+        _powers(made.axes, EngFormatter(sep=""))
         made.axes.set_ylabel("steps a second")
         _size_axis(made.axes, sweep)
     return made.svg
@@ -72,8 +71,7 @@ def efficiency_plot(bench: str, sweep: Sweep) -> Markup:
             made.axes.plot(
                 list(values), list(values.values()), color=colour, marker="o", markersize=4
             )
-        made.axes.set_yscale("log")
-        made.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+        _powers(made.axes, FuncFormatter(lambda value, _: f"{value:.3g}"))
         made.axes.set_ylabel("rate of N / (N x rate of 1)")
         _size_axis(made.axes, sweep)
     return made.svg
@@ -83,14 +81,24 @@ def memory_plot(memory: Mapping[str, Sequence[Mapping[str, int]]]) -> Markup:
     """Bytes against environments, a curve for each row that has several sizes."""
     with drawing("Memory against environments", 760, 320) as made:
         for number, held in enumerate(memory.values()):
+            if len(held) == 1:  # no curve
+                continue
             counts = [one["environments"] for one in held]
             sizes = [one["bytes"] for one in held]
             colour = stand_in(series(number))
             made.axes.plot(counts, sizes, color=colour, marker="o", markersize=4)
-        made.axes.set(xscale="log", yscale="log", xlabel="environments", ylabel="bytes")
+        _powers(made.axes, EngFormatter(unit="B", sep=""))
+        made.axes.set(xscale="log", xlabel="environments", ylabel="bytes")
         made.axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        made.axes.yaxis.set_major_formatter(EngFormatter(unit="B", sep=""))
     return made.svg
+
+
+def _powers(axes: Axes, formatter: Formatter) -> None:
+    """Make the upright axis one of powers, with a few round values."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(formatter)
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _rate_axis(axes: Axes, bars: Iterable[Bar]) -> None:
