@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cagepool.runs import Arrays
 from cagepool.sim.inputs import Floats
+from cagepool.train.adam import Adam
 from cagepool.train.advantage import advantages
 from cagepool.train.config import PpoConfig
 from cagepool.train.gradient import PartGradient
@@ -20,7 +21,6 @@ from cagepool.train.rollout import Rollout
 
 Number = TypeVar("Number", bound=np.generic)
 
-ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
 LEAST_PART = 256  # rows: with fewer, handing them to another thread costs more than it saves
 
 
@@ -45,8 +45,8 @@ class Learner:
         self.rng = rng
         self.learning_rate = config.learning_rate
         self._config = config
-        self._gradient = networks.flat.grad = torch.zeros_like(networks.flat)
-        self._optimiser = torch.optim.Adam([networks.flat], config.learning_rate, fused=True)
+        self._gradient = torch.zeros_like(networks.flat)
+        self._optimiser = Adam(networks.flat)
         self._critic = Forward(networks.critic)
         self._gradients = [PartGradient(networks) for _ in range(config.threads)]
         self._executor = other_threads(config.threads)
@@ -60,7 +60,6 @@ class Learner:
         config = self._config
         left = 1 - progress
         self.learning_rate = _between(config.learning_rate_end, config.learning_rate, left)
-        self._optimiser.param_groups[0]["lr"] = self.learning_rate
         entropy = _between(config.entropy_end, config.entropy, left)
         rule = LossRule(config.clip, config.value_clip, entropy)
         rows, explained = self.rows(rollout)
@@ -111,24 +110,24 @@ class Learner:
     def arrays(self) -> Arrays:
         """Weights and the optimiser's memory, by name."""
         result = dict(self.networks.arrays())
-        state = self._optimiser.state[self.networks.flat]  # empty before the first update
-        for moment in ADAM_MOMENTS if state else ():
-            for name, part in self.networks.named(state[moment]).items():
+        for moment, flat in self._moments.items():
+            for name, part in self.networks.named(flat).items():
                 result[f"adam.{moment}.{name}"] = part.numpy()
-        result["adam.step"] = np.array([state["step"].item() if state else 0.0])
+        result["adam.step"] = np.array([float(self._optimiser.steps)])
         return result
 
     def take(self, arrays: Arrays) -> None:
         """Go on from such arrays."""
         self.networks.take(arrays)
-        (steps,) = arrays["adam.step"].tolist()
-        if not steps:
-            return
-        state = {moment: torch.zeros_like(self.networks.flat) for moment in ADAM_MOMENTS}
-        for moment, flat in state.items():
+        self._optimiser.steps = int(arrays["adam.step"][0])
+        for moment, flat in self._moments.items():
             for name, part in self.networks.named(flat).items():
                 part.copy_(torch.tensor(arrays[f"adam.{moment}.{name}"]))
-        self._optimiser.state[self.networks.flat] = {"step": torch.tensor(steps), **state}
+
+    @property
+    def _moments(self) -> dict[str, torch.Tensor]:
+        """The optimiser's memory, by the names that it has in files."""
+        return {"exp_avg": self._optimiser.mean, "exp_avg_sq": self._optimiser.square}
 
     def _parts(self, rows: Rows) -> Iterator[torch.Tensor]:
         """The numbers of the rows in random order, cut into minibatches."""
@@ -150,7 +149,7 @@ class Learner:
         of_actor, of_critic = self.networks.halves(self._gradient)
         norms.append(_clip(of_actor, self._config.max_gradient_norm))
         _clip(of_critic, self._config.max_gradient_norm)
-        self._optimiser.step()
+        self._optimiser.step(self._gradient, self.learning_rate)
         return sum_of(parts)
 
     def _values(self, inputs: Floats) -> Floats:
