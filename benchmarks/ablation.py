@@ -19,7 +19,7 @@ from cagepool.train.config import from_dict
 from cagepool.train.record import Row
 
 EPISODES = 15_000
-SEEDS = (0, 1)
+SEEDS = (0, 1, 2)
 VARIANTS: dict[str, dict[str, object]] = {
     "all options": {},
     "without scan memory": {"scan_memory": False},
