@@ -106,7 +106,7 @@ def _scaling(options: Options, progress: Progress) -> Result:
 def _stragglers(options: Options, progress: Progress) -> Result:
     from cagepool.bench.stragglers import StragglersConfig, measure_stragglers  # noqa: PLC0415
 
-    few = StragglersConfig(pace=QUICKEST, waiting=4, working=10)
+    few = StragglersConfig(pace=QUICKEST, waiting=2, working=4)
     return measure_stragglers(few if options.quick else StragglersConfig(), progress)
 
 
