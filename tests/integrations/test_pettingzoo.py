@@ -105,5 +105,8 @@ def test_a_missing_action_and_a_scripted_red_are_refused() -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match="each agent must have an action, got none of red"):
         env.step({"blue": 0})
+    finished(env, lambda: {"blue": 0, "red": 0})
+    with pytest.raises(ValueError, match="got none of blue, red"):
+        env.step({})
     with pytest.raises(ValueError, match="red is played by its own agent here, got red='b_line'"):
         pettingzoo.parallel_env(red="b_line")

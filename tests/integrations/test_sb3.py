@@ -83,7 +83,9 @@ def test_single_environments_are_asked_and_told_by_number(backend: Backend) -> N
     kept = [old == new for old, new in zip(before, envs.env_method("save"), strict=True)]
     assert kept == [True, False, True]
     envs.set_attr("colour", "red", indices=[2])
-    assert envs.get_attr("colour", [2]) == ["red"]
+    assert envs.get_attr("colour", [-1]) == ["red"]
+    with pytest.raises(IndexError):
+        envs.get_attr("colour", [3])
     assert envs.has_attr("true_state")
     assert not envs.has_attr("colour")
     with pytest.raises(AttributeError, match="colour"):

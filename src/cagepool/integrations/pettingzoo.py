@@ -86,7 +86,7 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - what Petti
             IndexError: an action is out of range; nothing was played.
             ValueError: an agent has no action.
         """
-        missing = [agent for agent in self.agents if agent not in actions]
+        missing = [agent for agent in self.possible_agents if agent not in actions]
         if missing:
             raise ValueError(f"each agent must have an action, got none of {', '.join(missing)}")
         seen, reward, _, truncated, _ = self._game.step(actions[BLUE], actions[RED])

@@ -207,7 +207,7 @@ class PoolVecEnv(VecEnv):
     def _ask(
         self, indices: Any, verb: str, name: Any, *arguments: Any, **keywords: Any
     ) -> list[Any]:
-        numbers = [int(number) for number in self._get_indices(indices)]
+        numbers = [self._numbers[number] for number in self._get_indices(indices)]
         return self._members.ask(numbers, verb, name, *arguments, **keywords)
 
 
