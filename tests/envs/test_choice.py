@@ -1,5 +1,7 @@
 """`auto` expects what its model of costs says, and tries an environment only if that can matter."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,3 +78,11 @@ def test_no_environment_is_tried_where_its_cost_cannot_matter(
     assert made == []
     choice.backend_for([make] * 3)
     assert len(made) == 1
+
+
+def test_the_page_states_the_costs_that_are_reckoned_with() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "own-environments.md").read_text()
+    for name, cost in choice.COSTS.items():
+        (line,) = (line for line in page.splitlines() if re.match(rf"\| `{name}`.*`c` \+", line))
+        numbers = [float(word) for word in re.findall(r"\d+\.?\d*", line)]
+        assert numbers == pytest.approx([1e6 * cost.fixed_s, 1e6 * cost.each_s])  # microseconds
