@@ -58,7 +58,7 @@ class Bench:
 
 def bench(command: Bench) -> None:
     """Measure speed, print tables, write JSON, and tell what has changed."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     earlier = [_read(path) for path in command.compare]
     if len(earlier) > 1:
         _compare_files(console, earlier)
