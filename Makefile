@@ -21,8 +21,8 @@ OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format stub train bench figures docs sanitize sanitize-asan sanitize-tsan
-.PHONY: sanitize-python tidy wheel clean
+.PHONY: help setup test lint format stub train bench figures docs sanitize sanitize-asan
+.PHONY: native-build sanitize-tsan sanitize-python tidy wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -54,15 +54,18 @@ train: setup ## train a defender against all reds, score it and make its page: a
 	$(BIN)/cagepool evaluate $(RUN)
 	$(BIN)/cagepool report $(RUN)
 
-bench: setup ## measure the speed of the engine, also against a build for this processor
+bench: native-build ## measure the speed of the engine, also against a build for this processor
+	$(BIN)/cagepool bench engine --other-build build/native-python
+
+native-build: setup
 	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
 		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON
-	$(BIN)/cagepool bench engine --other-build build/native-python
 
 # On a quiet machine. With CYBORG_PYTHON, a Python that has CybORG and cagepool, and MINICAGE, the folder of
 # mini_CAGE, these take part too.
-figures: setup ## measure all that is in benchmarks/*.json anew, then write its page: an hour
-	$(BIN)/cagepool bench --out benchmarks $(if $(CYBORG_PYTHON),--cyborg-python $(CYBORG_PYTHON)) $(if $(MINICAGE),--minicage $(MINICAGE))
+figures: native-build ## measure anew what docs/benchmarks.md is made of, then write it
+	$(BIN)/cagepool bench --out benchmarks --other-build build/native-python \
+		$(if $(CYBORG_PYTHON),--cyborg-python $(CYBORG_PYTHON)) $(if $(MINICAGE),--minicage $(MINICAGE))
 	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench cyborg --out benchmarks/cyborg.json)
 	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench true-state --out benchmarks/true_state.json)
 	$(BIN)/python benchmarks/profiles.py
