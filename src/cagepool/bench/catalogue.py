@@ -141,6 +141,13 @@ def _rllib(options: Options, progress: Progress) -> Result:
     return measure_rllib(small if options.quick else RllibConfig(), progress)
 
 
+def _ray(options: Options, progress: Progress) -> Result:
+    from cagepool.bench.cluster import ClusterConfig, measure_cluster  # noqa: PLC0415
+
+    small = ClusterConfig(pace=QUICKEST, games=20, steps=20, actors=(1,))
+    return measure_cluster(small if options.quick else ClusterConfig(), progress)
+
+
 TORCH = {"torch": "pip install 'cagepool[train]'"}
 CYBORG = {"CybORG": "see docs/cyborg.md"}
 RAY = {**TORCH, "ray": "pip install 'cagepool[ray]'"}
@@ -156,6 +163,7 @@ Name: TypeAlias = Literal[
     "cyborg",
     "train",
     "rllib",
+    "ray",
 ]
 BENCHES: dict[Name, Entry] = {
     "engine": Entry("the native games", _engine, {}),
@@ -168,6 +176,7 @@ BENCHES: dict[Name, Entry] = {
     "cyborg": Entry("CybORG in worker processes", _cyborg, CYBORG),
     "train": Entry("whole training", _train, TORCH),
     "rllib": Entry("RLlib on pools and on processes", _rllib, RAY, slow=True),
+    "ray": Entry("training with actors of Ray", _ray, RAY, slow=True),
 }
 
 

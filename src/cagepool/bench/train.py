@@ -67,18 +67,19 @@ def measure_training(
     """
     before = machine.describe()
     groups = {
-        "collection": _measured("collection", _collections(config), config.pace, progress),
-        "training": _measured("training", _trainings(config), config.pace, progress),
+        "collection": measured_group("collection", _collections(config), config.pace, progress),
+        "training": measured_group("training", _trainings(config), config.pace, progress),
     }
     return BenchTrainResult(machine=before, load_after=machine.load(), groups=groups)
 
 
-def _measured(
+def measured_group(
     group: str,
     contenders: Iterator[tuple[Contender, Callable[[], None]]],
     pace: Pace,
     progress: Callable[[str, int, int], object],
 ) -> list[Measurement]:
+    """Let contenders take turns, and close them."""
     with ExitStack() as stack:
         made = []
         for contender, close in contenders:
@@ -109,14 +110,14 @@ def _collections(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable
         if settings.threads > 1 or settings.overlap:
             continue  # they change how it learns, not how it collects
         trainer = Trainer(settings)
-        yield _contender(name, settings, trainer.collect_only), trainer.close
+        yield training_contender(name, settings, trainer.collect_only), trainer.close
 
 
 def _trainings(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:
     for name, settings in _variants(config):
         trainer = Trainer(settings)
         updates = trainer.updates()
-        yield _contender(name, settings, updates.__next__), trainer.close
+        yield training_contender(name, settings, updates.__next__), trainer.close
     if find_spec("stable_baselines3") is None:
         return
     from cagepool.bench.sb3 import sb3_ppo  # noqa: PLC0415 - needs Stable-Baselines3
@@ -127,7 +128,9 @@ def _trainings(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[
         for threads in (1, 2):
             model = sb3_ppo(settings, size)
             learn = _one_update(model, config.games * config.steps)
-            one = _contender(f"SB3, minibatch {size}, {threads} threads", settings, learn, threads)
+            one = training_contender(
+                f"SB3, minibatch {size}, {threads} threads", settings, learn, threads
+            )
             yield one, model.env.close
 
 
@@ -135,9 +138,10 @@ def _one_update(model: Any, steps: int) -> Callable[[], object]:
     return lambda: model.learn(steps, reset_num_timesteps=False)
 
 
-def _contender(
+def training_contender(
     name: str, settings: TrainConfig, call: Callable[[], object], threads: int = 1
 ) -> Contender:
+    """Something that plays, or learns from, one rollout with these settings at every call."""
     hidden = "x".join(map(str, settings.hidden))
     return Contender(
         name=name,
