@@ -22,4 +22,4 @@ def test_pools_and_processes_take_turns_at_collecting_and_at_training() -> None:
         ratio = result.ratios[f"{group}: {pools} / a process a game"]
         assert ratio == pytest.approx(rates[0] / rates[1], abs=5e-4)  # rounded
         assert [told for told in heard if told[0] == group][-1] == (group, 4, 4)
-    assert result.as_dict()["memory"] == {pools: {}, processes: {}}
+    assert result.as_dict()["memory_of_env_runners"] == {pools: {}, processes: {}}

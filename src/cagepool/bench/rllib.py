@@ -59,7 +59,7 @@ class RllibResult(Result):
 
     def facts(self) -> dict[str, object]:
         """What else belongs into the JSON."""
-        return {"memory": self.memory}
+        return {"memory_of_env_runners": self.memory}
 
 
 def measure_rllib(config: RllibConfig, progress: Callable[[str, int, int], object]) -> RllibResult:
