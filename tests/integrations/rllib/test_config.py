@@ -40,6 +40,7 @@ def test_runners_share_processors_and_leave_one_to_the_learner(
         ({"fragment": 0}, "fragment must be at least 1, got 0"),
         ({"red": "nobody"}, "red must be one of .* got 'nobody'"),
         ({"red": "given"}, "red must be one that plays by itself, got 'given'"),
+        ({"observation_dtype": "uint8"}, "observation_dtype must be float32, .* got uint8"),
         ({"n_envs": 2, "max_steps": [5]}, "max_steps"),
     ],
 )

@@ -4,6 +4,7 @@ import os
 from math import floor, inf
 from typing import Any, Unpack, cast
 
+import numpy as np
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
@@ -52,9 +53,9 @@ def ppo_config(
 def _learning(config: PPOConfig, batch: int) -> PPOConfig:
     """How to learn from batches of that size.
 
-    RLlib ends a value's gradient where its squared error is above 10, which that of CAGE-2's
-    returns, hundreds of points, never is below at first; and only networks of its own keep such
-    errors from drowning what the policy is to learn.
+    Values are not clipped: RLlib gives no gradient to one whose squared error is above a limit, by
+    default 10, and returns of CAGE-2 are hundreds of points. They have a network of their own,
+    because in a common one errors of that size would drown what the policy is to learn.
     """
     config.rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64, 64], vf_share_layers=False))
     return config.training(
@@ -80,7 +81,10 @@ def _check(n_env_runners: int, n_envs: int, fragment: int, game: VectorSettings)
     red = game.get("red", "")
     if "given" in ([red] if isinstance(red, str) else red):
         raise ValueError("red must be one that plays by itself, got 'given'")
-    RunnerPool({"num_envs": n_envs, **game}).close()
+    with RunnerPool({"num_envs": n_envs, **game}) as pool:
+        shown = pool.single_observation_space.dtype
+    if shown != np.float32:
+        raise ValueError(f"observation_dtype must be float32, which RLlib needs; got {shown}")
 
 
 def _share_of_cpus(n_env_runners: int) -> float:
