@@ -93,12 +93,33 @@ def test_the_interval_agrees_with_the_exact_test(first: int, second: int) -> Non
         before = np.exp(draw.normal(0, 1, first))
         after = np.exp(draw.normal(1.8, 1, second))
         differences = np.sort(np.subtract.outer(np.log(after), np.log(before)).ravel())
-        cut = changes._outside(first, second)
+        cut = changes._outside(first, second, changes.RISK)
         apart = differences[cut - 1] > 0 or differences[-cut] < 0
         rejected = bool(mannwhitneyu(before, after, method="exact").pvalue <= changes.RISK)
         assert apart == rejected
         outcomes.add(apart)
     assert outcomes == {True, False}
+
+
+def test_of_many_contenders_none_is_taken_for_changed_by_chance() -> None:
+    """With 1 % each, two of 200 would be; noise is large, so that only the test protects them."""
+    noisy = [row(sample(seed, spread=0.5), games=seed) for seed in range(200)]
+    again = [row(sample(seed + 1000, spread=0.5), games=seed) for seed in range(200)]
+    alone = [one(old, new).verdict for old, new in zip(noisy, again, strict=True)]
+    together = compared(result(*noisy), result(*again)).changes
+
+    assert alone.count("no change") < 200
+    assert {change.verdict for change in together} == {"no change"}
+
+
+def test_what_others_took_counts_as_noise() -> None:
+    before, after = result(row(sample(0))), result(row(sample(1) * 1.4))
+    assert compared(before, after).changes[0].verdict == "slower"
+    busy = {**after, "busy_elsewhere": 0.4}
+    (change,) = compared(before, busy).changes
+    assert (change.verdict, round(change.noise, 3)) == ("no change", 0.667)
+    unknown = {name: value for name, value in after.items() if name != "busy_elsewhere"}
+    assert compared(before, unknown).changes[0].verdict == "slower"
 
 
 def test_contenders_are_told_apart_by_their_settings() -> None:

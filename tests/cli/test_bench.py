@@ -146,7 +146,7 @@ def test_a_new_run_says_what_has_changed_since_an_earlier_one(
 ) -> None:
     slower = json.loads(json.dumps(written))
     turns = slower["groups"]["call"][0]["turns"]
-    turns["seconds"] = [100 * seconds for seconds in turns["seconds"]]
+    turns["seconds"] = [10_000 * seconds for seconds in turns["seconds"]]
     again = SimpleNamespace(as_dict=lambda: slower)
     monkeypatch.setattr(command, "run", lambda *_: again)
     monkeypatch.setattr(command, "print_result", lambda *_: None)

@@ -14,7 +14,7 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 """Is told the group under way, the turns done and the turns there are."""
 
 QUICK = Pace(repetitions=7, seconds=0.02)
-QUICKEST = Pace(repetitions=5, seconds=0.01)  # of benches with many contenders
+QUICKEST = Pace(repetitions=7, seconds=0.01)  # of benches with many contenders
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from cagepool.bench.written import settings, turns
 
 SMALLEST = 0.05  # change worth telling: as much may come from where things lie in memory
-RISK = 0.01  # of taking noise for a change, for each contender
+RISK = 0.01  # at most, of taking noise of one contender for a change
+RISK_OF_ALL = 0.05  # of doing so with any contender of a result, where there are turns enough
+BUSY = 0.1  # share of the machine taken by others from which on it may explain a change
 Verdict: TypeAlias = Literal["slower", "faster", "no change"]
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -66,15 +68,19 @@ def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
         kinds = f"{before['bench']} and {after['bench']}"
         raise ValueError(f"both results must be of the same bench, got {kinds}")
     old, new = dict(_rows(before)), dict(_rows(after))
+    both = [key for key in old if key in new]
+    rule = _Rule(min(RISK, RISK_OF_ALL / max(1, len(both))), max(_blur(before), _blur(after)))
     return Comparison(
-        changes=[_change(key[0], old[key], new[key]) for key in old if key in new],
+        changes=[_change(key[0], old[key], new[key], rule) for key in both],
         gone=[_label(key) for key in old if key not in new],
         added=[_label(key) for key in new if key not in old],
         machine=_differences(before["machine"], after["machine"]),
     )
 
 
-def shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
+def shift(
+    before: Sequence[float], after: Sequence[float], risk: float = RISK
+) -> tuple[float, float]:
     """By how much the logarithms differ (Hodges and Lehmann), and how uncertain that is.
 
     The uncertainty is half of the interval that Mann and Whitney's test gives, infinite where there
@@ -83,7 +89,7 @@ def shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float
     pairs: Floats = np.subtract.outer(np.log(after), np.log(before))
     differences = np.sort(pairs.ravel())
     estimate = float(np.median(differences))
-    cut = _outside(len(before), len(after))
+    cut = _outside(len(before), len(after), risk)
     if cut == 0:
         return estimate, math.inf
     low, high = float(differences[cut - 1]), float(differences[-cut])
@@ -91,11 +97,15 @@ def shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float
 
 
 @cache
-def _outside(first: int, second: int) -> int:
-    """How many of all differences, counted from either end, the interval may leave outside."""
+def _outside(first: int, second: int, risk: float) -> int:
+    """How many of all differences, counted from either end, the interval may leave outside.
+
+    Where there are too few turns for so small a risk, all differences are in the interval.
+    """
     ways = _ways(first, second)
     below = np.cumsum(ways) / ways.sum()
-    return int(np.searchsorted(below, RISK / 2, side="right"))
+    enough = bool(below[0] <= RISK / 2)
+    return max(int(np.searchsorted(below, risk / 2, side="right")), int(enough))
 
 
 def _ways(first: int, second: int) -> Floats:
@@ -113,10 +123,23 @@ def _ways(first: int, second: int) -> Floats:
     return ways
 
 
-def _change(group: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
+@dataclass(frozen=True)
+class _Rule:
+    risk: float
+    least: float  # noise, of any contender
+
+
+def _blur(result: Mapping[str, Any]) -> float:
+    """The change that others can explain who took so much of the machine."""
+    share = min(result.get("busy_elsewhere") or 0.0, 0.99)
+    return float(share / (1 - share)) if share > BUSY else SMALLEST
+
+
+def _change(group: str, before: Mapping[str, Any], after: Mapping[str, Any], rule: _Rule) -> Change:
     old, new = _costs(group, before), _costs(group, after)
     paired = bool(len(old.relative) and len(new.relative))
-    found, unsure = shift(*((old.relative, new.relative) if paired else (old.raw, new.raw)))
+    pair = (old.relative, new.relative) if paired else (old.raw, new.raw)
+    found, unsure = shift(*pair, rule.risk)
     return Change(
         group=group,
         name=before["name"],
@@ -124,7 +147,7 @@ def _change(group: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
         before_ns=median(old.raw),
         after_ns=median(new.raw),
         change=math.expm1(found),
-        noise=max(SMALLEST, math.expm1(min(unsure, 10.0))),
+        noise=max(rule.least, math.expm1(min(unsure, 10.0))),
     )
 
 
