@@ -28,7 +28,7 @@ def refusal(capsys: Screen, *arguments: str) -> str:
     [
         (("--red-agent", "nobody"), "B_lineAgent, RedMeanderAgent, SleepAgent"),
         (("--edition", "1"), "2.1, leaderboard"),
-        (("--backend", "ray"), "auto, native, sync, pipes, workers"),
+        (("--backend", "dask"), "auto, native, sync, pipes, workers"),
         (("--actions", "few"), "all, possible, reduced, core"),
         (("--n-envs", "0"), "n_envs must be at least 1, got 0"),
         (("--gamma", "2"), "gamma must be from 0 to 1, got 2.0"),

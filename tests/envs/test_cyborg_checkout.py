@@ -4,6 +4,7 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -20,13 +21,20 @@ NOTHING = (
 
 
 @pytest.fixture(autouse=True)
-def _no_cyborg(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine that has none."""
+def _no_cyborg(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine that has none, and without what the test loads in its place."""
     monkeypatch.delenv(checkout.VARIABLE, raising=False)
     monkeypatch.setattr(checkout, "find_spec", lambda _name: None)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in [name for name in sys.modules if name.partition(".")[0] == "CybORG"]:
+    for name in loaded():
         monkeypatch.delitem(sys.modules, name)
+    yield
+    for name in loaded():
+        del sys.modules[name]
+
+
+def loaded() -> list[str]:
+    return [name for name in sys.modules if name.partition(".")[0] == "CybORG"]
 
 
 def fake_checkout(root: Path, source: str) -> Path:

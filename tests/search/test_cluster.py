@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -23,9 +24,10 @@ LONG = {**QUICK, **RAY, "gate": False, "total_episodes": 4000, "max_episodes_per
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the nodes train."""
-    return tmp_path_factory.mktemp("nodes")
+def here() -> Iterator[Path]:
+    """The folder in which the nodes train; pytest's are too deep for the sockets of Ray."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ NAN, INFINITE = float("nan"), float("inf")
         ({"red_agent": "b_line+nobody"}, r"or mix; got 'b_line\+nobody'"),
         ({"red_agent": "given"}, "red_agent must be one of B_lineAgent, RedMeanderAgent"),
         ({"edition": "3"}, "edition must be one of 2.1, leaderboard; got '3'"),
-        ({"backend": "ray"}, "backend must be one of auto, native, .*; got 'ray'"),
+        ({"backend": "dask"}, "backend must be one of auto, native, .*; got 'dask'"),
         ({"actions": "few"}, "actions must be one of all, possible, reduced, core; got 'few'"),
         ({"activation": "sin"}, "activation must be one of tanh, relu; got 'sin'"),
         ({"knowledge": "none"}, "knowledge must be one of true, observed; got 'none'"),
