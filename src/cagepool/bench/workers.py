@@ -75,13 +75,20 @@ def measure_workers(
 
 def _groups(config: WorkersConfig) -> Iterator[tuple[str, list[Make]]]:
     for size in config.sizes:
-        ours = partial(Ours, makers=[Probe] * size, workers=min(config.workers, size))
-        others = _others([Probe] * size, config.actors)
-        free = ours(name="ours, free", min_ready=max(1, size // 2))
-        yield f"overhead {size}", [ours(name="ours, barrier"), free, *others]
+        yield f"overhead {size}", [*_ours(config, size), *_others([Probe] * size)]
+    # Apart and last: the processes of a cluster never rest, which would disturb the others.
+    for size in config.sizes if find_spec("ray") else ():
+        if size <= config.actors:
+            actors = partial(ray_actors, [Probe] * size)
+            yield f"overhead {size}, beside Ray", [*_ours(config, size), actors]
 
 
-def _others(makers: list[Maker], actors: int) -> list[Make]:
+def _ours(config: WorkersConfig, size: int) -> list[Make]:
+    ours = partial(Ours, makers=[Probe] * size, workers=min(config.workers, size))
+    return [ours(name="ours, barrier"), ours(name="ours, free", min_ready=max(1, size // 2))]
+
+
+def _others(makers: list[Maker]) -> list[Make]:
     others: list[Make] = [
         Gymnasium(backend="sync", makers=makers),
         Gymnasium(backend="pipes", makers=makers),
@@ -91,8 +98,6 @@ def _others(makers: list[Maker], actors: int) -> list[Make]:
     others.append(Gymnasium(backend="pipes only", makers=makers))
     if find_spec("stable_baselines3"):
         others.append(partial(stable_baselines, makers))
-    if find_spec("ray") and len(makers) <= actors:
-        others.append(partial(ray_actors, makers))
     return others
 
 
