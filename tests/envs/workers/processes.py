@@ -27,9 +27,9 @@ def holdings() -> Holdings:
             descriptors.add(f"{entry.name} {entry.readlink()}")
         except FileNotFoundError:  # the one that lists them
             continue
-    # Semaphores of multiprocessing, which our workers do not use, are other programs'.
+    # Semaphores and the memory of Ray, which our workers do not use, are other programs'.
     names = (path.name for path in Path("/dev/shm").iterdir())
-    shared = frozenset(name for name in names if not name.startswith("sem.mp-"))
+    shared = frozenset(name for name in names if not name.startswith(("sem.", "plasma", "ray")))
     return Holdings(frozenset(children), frozenset(descriptors), shared)
 
 
