@@ -17,7 +17,7 @@ from cagepool.runs import replace_file
 
 STYLES = ("page.css", "replay.css")
 SCRIPTS = ("network.js", "chart.js", "replay.js")
-TEMPLATES = ("page.html", "parts.html", "replay.html", "search.html", "bench.html")
+TEMPLATES = ("base.html", "page.html", "parts.html", "replay.html", "search.html", "bench.html")
 
 
 def write_report(paths: Sequence[Path], out: Path) -> None:
