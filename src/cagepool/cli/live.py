@@ -2,37 +2,35 @@
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from cagepool.cli.cluster import actors_replaced
+from cagepool.cli.watching import LINE_SECONDS, Watching
 from cagepool.train.config import TrainConfig
 
 if TYPE_CHECKING:  # they load PyTorch, which takes a second
     from cagepool.train.check import Check
     from cagepool.train.record import Row
 
-LINE_SECONDS = 5.0  # between two plain lines
 WINDOW = 20  # updates over which rates are taken
 
 
-class Display:
+class Display(Watching):
     """Listens to a run and shows it."""
 
     def __init__(self, console: Console, config: TrainConfig) -> None:
         """Show a run with these settings."""
-        self._console = console
+        super().__init__(console, keep=True)
         self._config = config
         self._rows: deque[Row] = deque(maxlen=WINDOW)
         self._check = ""
         self._replaced = 0
         self._printed = -float("inf")
-        self._live = Live(console=console, refresh_per_second=4, transient=False)
 
     def updated(self, row: "Row") -> None:
         """Show an update."""
@@ -51,15 +49,6 @@ class Display:
         if not self._console.is_terminal:
             episodes = f"{row['episodes']:,.0f}"
             self._console.print(f"check after {episodes} episodes: {self._check}", soft_wrap=True)
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
 
     @property
     def _is_over(self) -> bool:

@@ -1,13 +1,12 @@
 """How a search goes, for people to watch: a live table, or plain lines where none can be."""
 
 import time
-from typing import Self
 
 from rich.console import Console
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from cagepool.cli.watching import LINE_SECONDS, Watching
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision
 from cagepool.search.ucb import Outlook
@@ -15,22 +14,20 @@ from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train.check import Check
 from cagepool.train.record import Row
 
-LINE_SECONDS = 5.0  # between two plain lines
 BEST = 3  # orders whose posterior is shown
 
 
-class SearchDisplay:
+class SearchDisplay(Watching):
     """Listens to a search and shows it."""
 
     def __init__(self, console: Console, config: SearchConfig) -> None:
         """Show a search with these settings."""
-        self._console = console
+        super().__init__(console, keep=False)
         self._config = config
         self._decision: Decision | None = None
         self._believed: Outlook | None = None
         self._spent = 0
         self._printed = time.monotonic()
-        self._live = Live(console=console, refresh_per_second=4, transient=True)
 
     def decided(self, decision: Decision, believed: Outlook | None, spent: int) -> None:
         """Show which order comes next, and why."""
@@ -64,15 +61,6 @@ class SearchDisplay:
             f"   {decision.order}: {decision.outcome} after {decision.episodes:,} episodes, "
             f"reward {reward}, compliance {compliance}{anew}"
         )
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True)
