@@ -96,7 +96,7 @@ sanitize-python: setup
 
 tidy: setup ## look for mistakes in the core with clang-tidy
 	$(CONFIGURE) -B build/tidy
-	$(BIN)/clang-tidy --quiet -p build/tidy $(wildcard cpp/core/*.cpp cpp/learn/*.cpp cpp/workers/*.cpp) 2> build/tidy/noise.txt
+	$(BIN)/clang-tidy --quiet -p build/tidy $(wildcard cpp/core/*.cpp cpp/policy/*.cpp cpp/workers/*.cpp) 2> build/tidy/noise.txt
 
 wheel: $(TOOLS) ## build a wheel for any machine of this kind into dist/
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir $(DIST) \

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "scenario.hpp"
+#include "core/scenario.hpp"
 
 namespace cagepool {
 
@@ -95,5 +95,18 @@ constexpr std::array<RedAction, kRedActions> make_red_actions() {
   return table;
 }
 inline constexpr std::array<RedAction, kRedActions> kRedActionTable = make_red_actions();
+
+/// What happened in one step; -1 where nothing did.
+struct Moves {
+  Byte blue_action = 0;
+  Success blue_success = Success::kUnknown;
+  RedKind red_kind = RedKind::kSleep;
+  std::int8_t red_target = -1;
+  Success red_success = Success::kUnknown;
+  std::int8_t exploit = -1;
+  std::int8_t detected = -1;
+  std::int8_t green_host = -1;
+};
+static_assert(sizeof(Moves) == 8);
 
 }  // namespace cagepool

@@ -1,9 +1,11 @@
-#include "batch.hpp"
+#include "core/batch.hpp"
 
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "core/kernel.hpp"
 
 namespace cagepool {
 namespace {
@@ -110,7 +112,7 @@ Batch::Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset au
   // More threads than chunks would never find work.
   const std::size_t useful = (settings_.size() + kChunk - 1) / kChunk;
   threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful));
-  if (threads > 1) pool_.reset(std::make_unique<Pool>(threads).release());
+  if (threads > 1) pool_.reset(std::make_unique<ThreadPool>(threads).release());
 }
 
 Job Batch::job() {

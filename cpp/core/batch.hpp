@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "job.hpp"
-#include "pool.hpp"
-#include "replay.hpp"
-#include "snapshot.hpp"
+#include "core/episode.hpp"
+#include "core/snapshot.hpp"
+#include "core/thread_pool.hpp"
+#include "core/trace.hpp"
 
 namespace cagepool {
 
@@ -62,7 +62,7 @@ class Batch {
   ComplianceRule rule_;
   bool takes_red_actions_;
   std::size_t unstarted_;
-  std::unique_ptr<Pool, EndPool> pool_;
+  std::unique_ptr<ThreadPool, EndThreadPool> pool_;
   std::atomic<bool> entered_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "compliance.hpp"
+#include "core/compliance.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "game.hpp"
+#include "core/game.hpp"
 
 namespace cagepool {
 

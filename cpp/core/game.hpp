@@ -7,7 +7,7 @@
 #include <span>
 #include <type_traits>
 
-#include "actions.hpp"
+#include "core/actions.hpp"
 
 namespace cagepool {
 
@@ -123,5 +123,32 @@ struct Slot {
   TrueState& truth() const { return store.truths[id]; }
   SessionLog log() const { return {store.logs + id * store.log_size, game().sessions - 1u}; }
 };
+
+inline constexpr unsigned kUnknownAccess = 1;
+inline constexpr unsigned kUserAccess = 2;
+inline constexpr unsigned kPrivilegedAccess = 3;
+
+inline Ports opened(Slot slot, std::size_t host) {
+  return kOpened[slot.truth().decoys[host] & 255u];
+}
+
+inline Ports listening(Slot slot, std::size_t host) {
+  return kHostFacts[host].listening | opened(slot, host);
+}
+
+inline unsigned compromised(const Game& game, int host) {
+  return (game.memory >> (4 * host + 2)) & 3u;
+}
+
+inline void set_compromised(Slot slot, int host, unsigned level) {
+  const int shift = 4 * host + 2;
+  std::uint64_t& memory = slot.game().memory;
+  memory = (memory & ~(std::uint64_t{3} << shift)) | (std::uint64_t{level} << shift);
+  slot.truth().compromised[static_cast<std::size_t>(host)] = static_cast<Byte>(level);
+}
+
+/// The fixed initial state of rules 3.3.
+void clear(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
+           bool green);
 
 }  // namespace cagepool

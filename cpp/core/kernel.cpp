@@ -1,6 +1,8 @@
 // The loop over games, compiled for several processors; `kernel_for` picks at run time.
 
-#include "job.hpp"
+#include "core/kernel.hpp"
+
+#include "core/step.hpp"
 
 namespace cagepool {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "scenario.hpp"
+#include "core/scenario.hpp"
 
 namespace cagepool {
 

@@ -1,12 +1,12 @@
 #pragma once
 // One counter-based random stream per game and episode, and the seam through which every draw of
-// docs/rules.md, section 12, passes: `Draws` makes them, `FedDraws` (replay.hpp) takes them from a
+// docs/rules.md, section 12, passes: `Draws` makes them, `FedDraws` (trace.cpp) takes them from a
 // recording.
 
 #include <bit>
 #include <cstdint>
 
-#include "scenario.hpp"
+#include "core/scenario.hpp"
 
 namespace cagepool {
 

@@ -2,7 +2,7 @@
 // Red's decisions (docs/rules.md, section 6). Each agent digests the success of its last action,
 // then names the next.
 
-#include "game.hpp"
+#include "core/game.hpp"
 
 namespace cagepool {
 
@@ -126,24 +126,6 @@ inline RedAction decide(Game& game, RedAction given, const Source& draws) {
       break;
   }
   return {};
-}
-
-/// Whether red knows what the action names; upstream refuses an action on anything unknown (rules
-/// 5).
-inline bool is_known(const Game& game, RedAction action) {
-  switch (action.kind) {
-    case RedKind::kSleep:
-      return true;
-    case RedKind::kSweep:
-      return (game.known_nets & bit(action.target)) != 0;
-    case RedKind::kScan:
-    case RedKind::kExploit:
-      return (game.known_ip & bit(action.target)) != 0;
-    case RedKind::kEscalate:
-    case RedKind::kImpact:
-      return (game.known_host & bit(action.target)) != 0;
-  }
-  return false;
 }
 
 }  // namespace cagepool

@@ -1,4 +1,4 @@
-#include "sessions.hpp"
+#include "core/sessions.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Red's sessions: opening, escalating and losing them, kept alike in the masks, the counts and the
 // log. Rare beside steps, so none of this is inlined there.
 
-#include "game.hpp"
+#include "core/game.hpp"
 
 namespace cagepool {
 

@@ -1,9 +1,11 @@
-#include "snapshot.hpp"
+#include "core/snapshot.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+
+#include "core/red.hpp"
 
 namespace cagepool {
 namespace {

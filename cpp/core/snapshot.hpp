@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "job.hpp"
+#include "core/episode.hpp"
 
 namespace cagepool {
 

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "batch.hpp"
-#include "checks.hpp"
+#include "core/batch.hpp"
+#include "tests/checks.hpp"
 
 namespace cagepool {
 namespace {
@@ -192,7 +192,7 @@ void test_threads_change_nothing() {
 }
 
 void test_an_error_in_a_thread_reaches_the_caller() {
-  Pool pool(4);
+  ThreadPool pool(4);
   std::atomic<int> calls = 0;
   const auto run = [&] {
     pool.run(50, [&](std::size_t chunk) {

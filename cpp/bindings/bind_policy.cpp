@@ -1,6 +1,4 @@
-// The Python face of what a learner needs: types, checks, GIL. No logic.
-
-#include "learn.hpp"
+// Python bindings of policy features, sampling and the PPO loss.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -10,9 +8,11 @@
 #include <tuple>
 #include <vector>
 
-#include "arrays.hpp"
-#include "choose.hpp"
-#include "memory.hpp"
+#include "bindings/buffers.hpp"
+#include "bindings/module.hpp"
+#include "policy/features.hpp"
+#include "policy/ppo_loss.hpp"
+#include "policy/sampling.hpp"
 
 using namespace nanobind::literals;
 
@@ -96,7 +96,7 @@ void write(const Inputs& self, const Rows<const float>& observations, const Byte
 
 }  // namespace
 
-void bind_learn(nb::module_& m) {
+void bind_policy(nb::module_& m) {
   m.attr("MEMORY_BYTES") = sizeof(Memory);
   m.attr("MEMORY_ORDER_OFFSET") = offsetof(Memory, order);
   m.def("draw", &draw_choices, "logits"_a.noconvert(), "masks"_a.noconvert().none(),

@@ -1,4 +1,4 @@
-#include "memory.hpp"
+#include "policy/features.hpp"
 
 #include <algorithm>
 #include <stdexcept>

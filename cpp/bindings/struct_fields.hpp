@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "replay.hpp"
+#include "core/trace.hpp"
 
 namespace cagepool {
 

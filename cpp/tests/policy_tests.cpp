@@ -6,10 +6,11 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "checks.hpp"
-#include "choose.hpp"
-#include "memory.hpp"
-#include "random.hpp"
+#include "core/random.hpp"
+#include "policy/features.hpp"
+#include "policy/ppo_loss.hpp"
+#include "policy/sampling.hpp"
+#include "tests/checks.hpp"
 
 namespace cagepool {
 namespace {

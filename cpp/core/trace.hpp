@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "rules.hpp"
+#include "core/step.hpp"
 
 namespace cagepool {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "actions.hpp"
-#include "compliance.hpp"
+#include "core/actions.hpp"
+#include "core/compliance.hpp"
 
 namespace cagepool {
 

@@ -1,4 +1,4 @@
-#include "pool.hpp"
+#include "core/thread_pool.hpp"
 
 #include <utility>
 
@@ -19,7 +19,7 @@ void spin(Predicate is_over) {
 
 }  // namespace
 
-Pool::Pool(int threads) : parts_(static_cast<std::size_t>(threads)) {
+ThreadPool::ThreadPool(int threads) : parts_(static_cast<std::size_t>(threads)) {
   try {
     for (std::size_t part = 1; part < parts_.size(); ++part) {
       helpers_.emplace_back([this, part] { help(part); });
@@ -30,9 +30,9 @@ Pool::Pool(int threads) : parts_(static_cast<std::size_t>(threads)) {
   }
 }
 
-Pool::~Pool() { stop(); }
+ThreadPool::~ThreadPool() { stop(); }
 
-void Pool::stop() {
+void ThreadPool::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;
@@ -40,7 +40,7 @@ void Pool::stop() {
   start_.notify_all();
 }
 
-void Pool::run(std::size_t chunks, const std::function<void(std::size_t)>& work) {
+void ThreadPool::run(std::size_t chunks, const std::function<void(std::size_t)>& work) {
   bool sleepers = false;
   {
     std::unique_lock lock(mutex_);
@@ -61,7 +61,7 @@ void Pool::run(std::size_t chunks, const std::function<void(std::size_t)>& work)
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void Pool::help(std::size_t part) {
+void ThreadPool::help(std::size_t part) {
   std::uint64_t seen = 0;
   while (true) {
     const auto is_over = [this, &seen] { return stop_ || round_ != seen; };
@@ -81,7 +81,7 @@ void Pool::help(std::size_t part) {
   }
 }
 
-void Pool::take_chunks(std::size_t own_part) {
+void ThreadPool::take_chunks(std::size_t own_part) {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[(own_part + i) % parts_.size()];
     for (std::size_t chunk = part.next++; chunk < part.end; chunk = part.next++) {

@@ -21,12 +21,12 @@ namespace cagepool {
 /// is late costs nothing but its help. Whoever waits looks for a few microseconds whether the wait
 /// is over, then sleeps: steps follow each other faster than a sleeper wakes, and one that never
 /// slept would starve a busy machine.
-class Pool {
+class ThreadPool {
  public:
-  explicit Pool(int threads);
-  ~Pool();
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   /// False in a child that was forked: the threads stayed behind, and their traces would block an
   /// orderly end.
@@ -64,9 +64,9 @@ class Pool {
 };
 
 /// Ends a pool where it can be ended, and else leaves it alone.
-struct EndPool {
-  void operator()(Pool* pool) const {
-    if (pool->is_of_this_process()) std::default_delete<Pool>()(pool);
+struct EndThreadPool {
+  void operator()(ThreadPool* pool) const {
+    if (pool->is_of_this_process()) std::default_delete<ThreadPool>()(pool);
   }
 };
 

@@ -1,12 +1,12 @@
 #pragma once
-// What a batch hands to the loop that steps its games.
+// What a batch hands to the loop that steps its games, and the start of an episode.
 
 #include <optional>
 #include <span>
 
-#include "compliance.hpp"
-#include "observe.hpp"
-#include "rules.hpp"
+#include "core/compliance.hpp"
+#include "core/observe.hpp"
+#include "core/random.hpp"
 
 namespace cagepool {
 
@@ -89,11 +89,5 @@ inline void restart(const Job& job, std::size_t id) {
   job.out.moves[id] = Moves{};
   if (!job.out.alignment.empty()) job.out.alignment[id] = 0.0;
 }
-
-/// Step games `begin` to `end` of the job; returns how many episodes ended.
-using Kernel = std::size_t (*)(const Job& job, std::size_t begin, std::size_t end);
-
-/// The fastest kernel for this job on this processor.
-Kernel kernel_for(const Job& job);
 
 }  // namespace cagepool

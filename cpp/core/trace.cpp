@@ -1,9 +1,9 @@
-#include "replay.hpp"
+#include "core/trace.hpp"
 
 #include <stdexcept>
 #include <vector>
 
-#include "observe.hpp"
+#include "core/observe.hpp"
 
 namespace cagepool {
 namespace {

@@ -1,4 +1,4 @@
-#include "rules.hpp"
+#include "core/game.hpp"
 
 namespace cagepool {
 

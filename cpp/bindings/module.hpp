@@ -1,0 +1,14 @@
+#pragma once
+// The parts of the module, one function per file of bindings.
+
+#include <nanobind/nanobind.h>
+
+namespace cagepool {
+
+namespace nb = nanobind;
+
+void bind_batch(nb::module_& m);
+void bind_policy(nb::module_& m);
+void bind_workers(nb::module_& m);
+
+}  // namespace cagepool

@@ -1,0 +1,57 @@
+#include "workers/spin_wait.hpp"
+
+#include <poll.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace cagepool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+constexpr auto kSpinTime = microseconds(100);
+constexpr auto kPreempted = microseconds(50);  // a yield this long: another process needs the CPU
+constexpr int kSkipAfterPreemption = 200;      // waits without a spin after such a yield
+constexpr int kMaxFailedSpins = 6;             // from then on every 64th wait spins
+
+}  // namespace
+
+bool SpinWait::wait(double timeout_s) {
+  if (spin_ && timeout_s != 0.0 && spin()) return true;
+  return is_readable(timeout_s < 0 ? -1 : static_cast<int>(std::ceil(timeout_s * 1000)));
+}
+
+bool SpinWait::spin() {
+  if (spins_to_skip_ > 0) {
+    --spins_to_skip_;
+    return false;
+  }
+  const auto start = Clock::now();
+  for (auto now = start; now - start < kSpinTime;) {
+    if (is_readable(0)) {
+      failed_spins_ = 0;
+      return true;
+    }
+    const auto before = now;
+    sched_yield();
+    now = Clock::now();
+    if (now - before > kPreempted && !is_readable(0)) {
+      spins_to_skip_ = kSkipAfterPreemption;
+      return false;
+    }
+  }
+  failed_spins_ = std::min(failed_spins_ + 1, kMaxFailedSpins);
+  spins_to_skip_ = (1 << failed_spins_) - 1;
+  return false;
+}
+
+bool SpinWait::is_readable(int timeout_ms) const {
+  pollfd polled{descriptor_, POLLIN, 0};
+  return poll(&polled, 1, timeout_ms) > 0;
+}
+
+}  // namespace cagepool
