@@ -11,12 +11,12 @@ from pathlib import Path
 from cagepool import load, runs
 from cagepool.bench import machine
 from cagepool.bench.train import PLAIN
-from cagepool.evaluate.play import Trial, score_table
 from cagepool.evaluate.policy import PolicyDefender
-from cagepool.train import session
-from cagepool.train.check import Check
+from cagepool.evaluate.rollout import Trial, score_table
+from cagepool.train import runner
 from cagepool.train.config import from_dict
-from cagepool.train.record import Row
+from cagepool.train.evaluation import Check
+from cagepool.train.logging import Row
 
 EPISODES = 15_000
 SEEDS = (0, 1, 2)
@@ -49,7 +49,7 @@ def total(settings: dict[str, object]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         config = from_dict({"total_episodes": EPISODES, **settings})
         run = runs.create(Path(folder) / "run", config.as_dict(), "ablation")
-        session.train(run, Quiet(), lambda: False)
+        runner.train(run, Quiet(), lambda: False)
         table = score_table(PolicyDefender(load(run.path)), Trial(seed=153))
         assert table.total is not None
         return round(table.total.mean, 2)

@@ -16,11 +16,11 @@ from cagepool import runs
 from cagepool.bench import machine
 from cagepool.evaluate.files import OUTCOME
 from cagepool.sim.orders import NAMED_ORDERS
-from cagepool.train import session
-from cagepool.train.check import Check
+from cagepool.train import runner
 from cagepool.train.config import from_dict
+from cagepool.train.evaluation import Check
+from cagepool.train.logging import Row
 from cagepool.train.ppo import Trainer
-from cagepool.train.record import Row
 
 REDS = ("B_lineAgent", "RedMeanderAgent")
 SETTINGS: dict[str, Any] = {"total_episodes": 20_000, "patience": 200, "checks": 0}
@@ -47,7 +47,7 @@ def learned(red: str, order: str) -> dict[str, Any]:
         config = from_dict({**SETTINGS, "red_agent": red, "order": order})
         run = runs.create(Path(folder) / "run", config.as_dict(), "orders")
         last = Last()
-        session.train(run, last, lambda: False)
+        runner.train(run, last, lambda: False)
         outcome = json.loads((run.path / OUTCOME).read_text())
     training = {name: last.row[name] for name in ("episodes", "compliance", "decisions", "seconds")}
     return {"red": red, "name": order, **outcome, "training": training}

@@ -5,8 +5,7 @@ import os
 import hypothesis
 import pytest
 
-from cagepool.cyborg import CybORGNotFoundError
-from cagepool.envs.cyborg import checkout
+from cagepool.cyborg import CybORGNotFoundError, locate
 
 # The same examples in every run of CI; no deadline, because a busy machine is not a mistake.
 hypothesis.settings.register_profile("local", deadline=None)
@@ -20,9 +19,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not compared:
         return
     try:
-        checkout.load()
+        locate.load()
     except CybORGNotFoundError as error:
-        if checkout.VARIABLE in os.environ:
+        if locate.VARIABLE in os.environ:
             raise pytest.UsageError(str(error)) from None
         for item in compared:
             item.add_marker(pytest.mark.skip(reason=str(error)))

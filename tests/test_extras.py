@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cagepool import extras
+from cagepool import _optional
 from tests.cli.command import python
 
 WITHOUT = """
@@ -56,7 +56,7 @@ def test_an_integration_says_what_to_install(library: str, module: str, named: s
     done = python("-c", WITHOUT.format(library=library) + program)
 
     sentence = f"cagepool.integrations.{module} needs {named}: pip install 'cagepool[{module}]'"
-    assert done.stderr.splitlines()[-1] == f"cagepool.extras.MissingExtraError: {sentence}"
+    assert done.stderr.splitlines()[-1] == f"cagepool._optional.MissingExtraError: {sentence}"
 
 
 def test_stable_baselines3_is_enough_for_its_pools() -> None:
@@ -82,7 +82,7 @@ def test_a_checkpoint_of_rllib_says_what_to_install(tmp_path: Path) -> None:
 def test_all_that_is_missing_is_named_at_once() -> None:
     sentence = r"^it needs no_such and scikit-learn-x: pip install 'cagepool\[some\]'$"
     with (
-        pytest.raises(extras.MissingExtraError, match=sentence),
-        extras.needed("it", "some", "numpy", "no_such", "scikit-learn-x"),
+        pytest.raises(_optional.MissingExtraError, match=sentence),
+        _optional.needed("it", "some", "numpy", "no_such", "scikit-learn-x"),
     ):
         pytest.fail("the imports were tried")

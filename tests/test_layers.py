@@ -11,25 +11,28 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 MODULES = sorted(path.relative_to(SOURCE) for path in (SOURCE / "cagepool").rglob("*.py"))
 
-# A layer may import itself, those after it, and leaves; a leaf imports nothing of ours.
+# A layer may import itself, those after it, and leaves; a leaf imports leaves only.
 LAYERS = (
-    "cli",
-    "report",
-    "bench",
-    "search",
-    "train",
-    "integrations",
-    "evaluate",
-    "envs",
-    "sim",
-    "_core",
+    ("cli",),
+    ("report",),
+    ("bench",),
+    ("search",),
+    ("train",),
+    ("integrations",),
+    ("cyborg.agent", "cyborg.engine", "cyborg.parity"),
+    ("evaluate",),
+    ("envs", "cyborg"),
+    ("sim", "cyborg.dict_state"),
+    ("_core",),
 )
-LEAVES = ("errors", "extras", "runs", "shapes")
+# Packages whose top only re-exports, on first use, names of the layers inside.
+FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
+LEAVES = ("errors", "_optional", "runs", "shapes", "types")
 HOMES = {
-    "gymnasium": ("cagepool.envs", "cagepool.integrations"),
+    "gymnasium": ("cagepool.envs", "cagepool.cyborg", "cagepool.bench", "cagepool.integrations"),
     "matplotlib": ("cagepool.report",),
     "pettingzoo": ("cagepool.integrations.pettingzoo",),
-    "ray": ("cagepool.train.cluster", "cagepool.integrations.rllib", "cagepool.bench.rllib"),
+    "ray": ("cagepool.train.ray", "cagepool.integrations.rllib", "cagepool.bench.rllib"),
     "rich": ("cagepool.cli",),
     "sb3_contrib": ("cagepool.integrations.sb3",),
     "sklearn": ("cagepool.search",),
@@ -54,18 +57,23 @@ def imported_by(source: str) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def height(name: str) -> int:
-    """How high a module of ours stands: leaves lowest, the package's own top above all layers."""
-    part = f"{name}.".split(".")[1]
-    if part in LEAVES:
-        return 0
-    return len(LAYERS) - (LAYERS.index(part) if part in LAYERS else -1)
+def layer_of(name: str) -> tuple[str, ...] | None:
+    """The layer of a module of ours by its longest prefix; none for a leaf."""
+    inner = FACADES.get(name, name.removeprefix("cagepool."))
+    if inner.partition(".")[0] in LEAVES:
+        return None
+    parts = [part for layer in LAYERS for part in layer if f"{inner}.".startswith(f"{part}.")]
+    longest = max(parts, key=len, default="cli")
+    return next(layer for layer in LAYERS if longest in layer)
 
 
 def may_import(importer: str, imported: str) -> bool:
     if imported.partition(".")[0] != "cagepool":
         return True
-    return 0 < height(importer) >= height(imported)
+    upper, lower = layer_of(importer), layer_of(imported)
+    if lower is None or upper is None:
+        return lower is None
+    return LAYERS.index(upper) <= LAYERS.index(lower)
 
 
 def is_home(library: str, name: str) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cagepool.bench.catalogue import BENCHES
+from cagepool.bench.registry import BENCHES
 
 
 def test_a_cyborg_that_cannot_be_loaded_is_an_obstacle(

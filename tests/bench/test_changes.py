@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from cagepool.bench import changes
-from cagepool.bench.changes import Change, compared, shift
+from cagepool.bench import compare as comparison
+from cagepool.bench.compare import Change, compared, shift
 from cagepool.bench.measure import Contender, Measurement, Pace, compare, timed
-from cagepool.bench.written import read_result
+from cagepool.bench.schema import read_result
 from tests.bench.results import result, row
 
 TURNS = 15
@@ -93,9 +93,9 @@ def test_the_interval_agrees_with_the_exact_test(first: int, second: int) -> Non
         before = np.exp(draw.normal(0, 1, first))
         after = np.exp(draw.normal(1.8, 1, second))
         differences = np.sort(np.subtract.outer(np.log(after), np.log(before)).ravel())
-        cut = changes._outside(first, second, changes.RISK)
+        cut = comparison._outside(first, second, comparison.RISK)
         apart = differences[cut - 1] > 0 or differences[-cut] < 0
-        rejected = bool(mannwhitneyu(before, after, method="exact").pvalue <= changes.RISK)
+        rejected = bool(mannwhitneyu(before, after, method="exact").pvalue <= comparison.RISK)
         assert apart == rejected
         outcomes.add(apart)
     assert outcomes == {True, False}

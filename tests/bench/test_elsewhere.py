@@ -8,7 +8,7 @@ import pytest
 
 import cagepool
 from cagepool import _core
-from cagepool.bench.elsewhere import Elsewhere, another_build, cyborg, has_cyborg, minicage
+from cagepool.bench.subprocess_timer import Elsewhere, another_build, cyborg, has_cyborg, minicage
 
 ANSWERING = "import sys\nfor line in sys.stdin: print(int(line) / 4, flush=True)"
 # As much of CybORG as the comparison uses; it fails where a reset is left out.

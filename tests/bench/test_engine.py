@@ -162,7 +162,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_every_group_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cagepool.bench.elsewhere.has_cyborg", lambda _python: False)
+    monkeypatch.setattr("cagepool.bench.subprocess_timer.has_cyborg", lambda _python: False)
     told: list[tuple[str, int, int]] = []
 
     result = engine.measure_engine(EngineConfig(), lambda *turn: told.append(turn))

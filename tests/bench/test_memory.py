@@ -4,9 +4,9 @@ import os
 import time
 
 from cagepool.bench import processes
+from cagepool.bench.dummy_envs import Probe
 from cagepool.bench.memory import Held, MemoryResult, held_by
 from cagepool.envs import WorkerVectorEnv
-from cagepool.envs.probes import Probe
 
 
 def test_the_family_holds_this_process_and_its_workers() -> None:

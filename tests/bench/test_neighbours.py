@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cagepool.bench import neighbours
-from cagepool.bench.neighbours import Busy, Watch
+from cagepool.bench import system_load
+from cagepool.bench.system_load import Busy, Watch
 
 HEAD = "cpu  {user} 0 0 {idle} 0 0 0 {steal} 0 0\ncpu0 0 0 0 0\n"
 OWN, CHILD, GRANDCHILD, STRANGER = 10, 11, 12, 13
@@ -30,7 +30,7 @@ class System:
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
-    monkeypatch.setattr(neighbours, "PROC", tmp_path)
+    monkeypatch.setattr(system_load, "PROC", tmp_path)
     monkeypatch.setattr("os.getpid", lambda: OWN)
     made = System(tmp_path)
     made.cores(user=100, idle=100)
@@ -65,16 +65,16 @@ def test_what_other_tenants_take_is_elsewhere_too(system: System) -> None:
 def test_where_the_system_does_not_tell_nothing_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(neighbours, "PROC", tmp_path)
+    monkeypatch.setattr(system_load, "PROC", tmp_path)
     assert Watch().busy() is None
 
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not tell")
 def test_a_busy_child_of_ours_is_counted_as_ours() -> None:
-    before = neighbours.Ticks.now()
+    before = system_load.Ticks.now()
     work = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", work], check=True)
-    after = neighbours.Ticks.now()
+    after = system_load.Ticks.now()
     assert before is not None
     assert after is not None
     assert after.own - before.own >= 20  # of 100 a second

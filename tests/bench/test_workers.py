@@ -5,10 +5,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from cagepool.bench.contenders import ray_actors
+from cagepool.bench.dummy_envs import Probe
 from cagepool.bench.measure import Pace
-from cagepool.bench.vectors import ray_actors
 from cagepool.bench.workers import WorkersConfig, measure_workers
-from cagepool.envs.probes import Probe
 
 
 def test_every_group_is_measured_and_can_be_written_as_json() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cagepool.bench.catalogue import BENCHES
+from cagepool.bench.registry import BENCHES
 from cagepool.cli import bench as command
 from tests.bench.results import result
 from tests.bench.results import row as contender

@@ -8,7 +8,7 @@ import pytest
 
 from cagepool.cli import parity as command
 from cagepool.cli.main import run
-from cagepool.evaluate.parity import Cell, Mismatch, ParityResult, ParityTrial, Recording, Tally
+from cagepool.cyborg.parity import Cell, Mismatch, ParityResult, ParityTrial, Recording, Tally
 from tests.cli.command import cagepool
 
 CLEAN = Tally(episodes=9, steps=900, set_aside=1)

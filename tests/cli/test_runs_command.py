@@ -8,8 +8,8 @@ import pytest
 from cagepool import runs
 from cagepool.cli.main import run
 from cagepool.evaluate import Trial, files
-from cagepool.evaluate.contenders import contender
-from cagepool.evaluate.official import evaluate
+from cagepool.evaluate.protocol import evaluate
+from cagepool.evaluate.resolve import contender
 from tests.evaluate.folders import CHECKS, make_run
 
 

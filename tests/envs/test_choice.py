@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cagepool.envs import choice
-from cagepool.envs.probes import Probe
+from cagepool.bench.dummy_envs import Probe
+from cagepool.envs import auto_backend
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,15 @@ from cagepool.envs.probes import Probe
 def test_processes_are_taken_where_they_save_more_than_they_cost(
     num_envs: int, step_s: float, processes: int, expected: bool
 ) -> None:
-    assert choice.pays("workers", num_envs, step_s, processes) == expected
+    assert auto_backend.pays("workers", num_envs, step_s, processes) == expected
 
 
 def test_a_step_of_all_takes_as_long_as_the_fullest_process() -> None:
-    one = choice.seconds("workers", 2, 1.0, 2)
-    assert choice.seconds("workers", 3, 1.0, 2) == pytest.approx(one + 1, abs=1e-4)  # overhead
-    assert choice.seconds("sync", 3, 1.0, 2) == pytest.approx(3, abs=1e-4)  # overhead
+    one = auto_backend.seconds("workers", 2, 1.0, 2)
+    assert auto_backend.seconds("workers", 3, 1.0, 2) == pytest.approx(
+        one + 1, abs=1e-4
+    )  # overhead
+    assert auto_backend.seconds("sync", 3, 1.0, 2) == pytest.approx(3, abs=1e-4)  # overhead
 
 
 class Counted(Probe):
@@ -57,8 +59,8 @@ class Counted(Probe):
 
 def test_a_trial_is_short_resets_what_has_ended_and_closes() -> None:
     env = Counted()
-    assert choice.tried(lambda: env) is not None
-    assert 1 <= env.steps <= choice.TRIAL_STEPS
+    assert auto_backend.tried(lambda: env) is not None
+    assert 1 <= env.steps <= auto_backend.TRIAL_STEPS
     assert env.resets == 1 + env.steps // 3
     assert env.closed
 
@@ -66,23 +68,23 @@ def test_a_trial_is_short_resets_what_has_ended_and_closes() -> None:
 def test_no_environment_is_tried_where_its_cost_cannot_matter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choice, "cores", lambda: 2)
+    monkeypatch.setattr(auto_backend, "cores", lambda: 2)
     made: list[Counted] = []
 
     def make() -> Counted:
         made.append(Counted())
         return made[-1]
 
-    assert choice.backend_for([make]) == "sync"
-    assert choice.backend_for([make] * 1000) == "workers"
+    assert auto_backend.backend_for([make]) == "sync"
+    assert auto_backend.backend_for([make] * 1000) == "workers"
     assert made == []
-    choice.backend_for([make] * 3)
+    auto_backend.backend_for([make] * 3)
     assert len(made) == 1
 
 
 def test_the_page_states_the_costs_that_are_reckoned_with() -> None:
     page = (Path(__file__).parents[2] / "docs" / "own-environments.md").read_text()
-    for name, cost in choice.COSTS.items():
+    for name, cost in auto_backend.COSTS.items():
         (line,) = (line for line in page.splitlines() if re.match(rf"\| `{name}`.*`c` \+", line))
         numbers = [float(word) for word in re.findall(r"\d+\.?\d*", line)]
         assert numbers == pytest.approx([1e6 * cost.fixed_s, 1e6 * cost.each_s])  # microseconds

@@ -10,9 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from cagepool.cyborg import CybORGEnv, CybORGNotFoundError
-from cagepool.envs.cyborg import checkout
-from cagepool.envs.cyborg.luck import Luck
+from cagepool.cyborg import CybORGEnv, CybORGNotFoundError, locate
+from cagepool.cyborg.rng import Luck
 
 NOTHING = (
     "CybORG must be installed, or a checkout of CAGE Challenge 2 named by the environment "
@@ -23,8 +22,8 @@ NOTHING = (
 @pytest.fixture(autouse=True)
 def _no_cyborg(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As on a machine that has none, and without what the test loads in its place."""
-    monkeypatch.delenv(checkout.VARIABLE, raising=False)
-    monkeypatch.setattr(checkout, "find_spec", lambda _name: None)
+    monkeypatch.delenv(locate.VARIABLE, raising=False)
+    monkeypatch.setattr(locate, "find_spec", lambda _name: None)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in loaded():
         monkeypatch.delitem(sys.modules, name)
@@ -58,7 +57,7 @@ def test_a_folder_without_cyborg_is_named(tmp_path: Path) -> None:
 
 
 def test_the_variable_names_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(checkout.VARIABLE, str(tmp_path / "nowhere"))
+    monkeypatch.setenv(locate.VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(CybORGNotFoundError, match=r"must hold CybORG, got .*nowhere$"):
         CybORGEnv()
 
@@ -66,9 +65,9 @@ def test_the_variable_names_a_checkout(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("below", ["", "CybORG", "CybORG/CybORG"], ids=["root", "middle", "inmost"])
 def test_any_folder_of_a_checkout_may_be_named(tmp_path: Path, below: str) -> None:
     fake_checkout(tmp_path, "ANSWER = 42")
-    package = checkout.load(tmp_path / below)
+    package = locate.load(tmp_path / below)
     assert package.ANSWER == 42
-    assert checkout.folder(package) == (tmp_path / "CybORG" / "CybORG").resolve()
+    assert locate.folder(package) == (tmp_path / "CybORG" / "CybORG").resolve()
 
 
 def test_what_cyborg_lacks_is_named_with_the_remedy(tmp_path: Path) -> None:
@@ -85,7 +84,7 @@ def test_a_second_cyborg_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     loaded.__file__ = str(tmp_path / "other" / "__init__.py")
     monkeypatch.setitem(sys.modules, "CybORG", loaded)
     with pytest.raises(ValueError, match=r"^a process can hold one CybORG only: .*other is loaded"):
-        checkout.load(tmp_path)
+        locate.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_a_wrong_setting_is_refused_before_cyborg_is_looked_for(
 
 def test_importing_our_part_imports_nothing_of_cyborg() -> None:
     program = (
-        "import sys, cagepool.cyborg, cagepool.evaluate.parity;"
+        "import sys, cagepool.cyborg, cagepool.cyborg.parity;"
         "print(*({'CybORG', 'gym'} & {*sys.modules}))"
     )
     done = subprocess.run(

@@ -9,8 +9,8 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from cagepool import make_vec
+from cagepool.bench.dummy_envs import Probe, Working
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
-from cagepool.envs.probes import Probe, Working
 from cagepool.errors import EnvironmentFault
 from tests.envs.contract import assert_same
 from tests.envs.workers.toys import Checksummed

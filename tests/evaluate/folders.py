@@ -8,7 +8,7 @@ import numpy as np
 
 from cagepool import runs
 from cagepool.evaluate.policy import blue_inputs
-from cagepool.sim.inputs import InputConfig
+from cagepool.sim.features import InputConfig
 
 HIDDEN = 16
 SETTINGS: dict[str, Any] = {

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cagepool.cyborg import CybORGAgent
-from cagepool.envs.cyborg import checkout
+from cagepool.cyborg import CybORGAgent, locate
+from cagepool.cyborg.engine import CybORGEngine, WatchedEnv
 from cagepool.evaluate import Trial
-from cagepool.evaluate.contenders import contender
-from cagepool.evaluate.original import CybORGEngine, WatchedEnv
-from cagepool.evaluate.play import OFFICIAL_REDS, game_seeds, opened
 from cagepool.evaluate.policy import load
-from cagepool.evaluate.tally import tally
-from cagepool.sim import layout, replay
+from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.rollout import OFFICIAL_REDS, game_seeds, opened
+from cagepool.evaluate.statistics import tally
+from cagepool.sim import dtypes, replay
 from tests.evaluate.folders import make_run
 
 
@@ -69,7 +68,7 @@ def test_other_wrappers_are_refused(
 @pytest.mark.parity
 def test_cyborgs_own_evaluation_script_runs_with_an_agent(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "one")
-    script = checkout.folder(checkout.load()) / "Evaluation" / "evaluation.py"
+    script = locate.folder(locate.load()) / "Evaluation" / "evaluation.py"
     source = script.read_text()
     # What the page tells to change, less games, no questions asked, and its file elsewhere.
     for old, new in (
@@ -119,7 +118,7 @@ class Replay:
         """Show what there is after a step."""
         shown = self._rows["obs"][:, step] if step >= 0 else np.zeros((1, 52))
         self.observations = shown.astype(np.float32)
-        self.moves = np.zeros(1, layout.MOVES)
+        self.moves = np.zeros(1, dtypes.MOVES)
         for name in self.moves.dtype.names or ():
             self.moves[name] = self._rows[name][:, step]
 

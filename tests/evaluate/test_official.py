@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from cagepool.evaluate import Trial, score_table, scripted_defender
-from cagepool.evaluate.contenders import contender
-from cagepool.evaluate.loss import PARTS
-from cagepool.evaluate.official import NO_HOST, Evaluation, differences, evaluate
-from cagepool.evaluate.play import OFFICIAL_LENGTHS, OFFICIAL_REDS, game_seeds, opened, played
+from cagepool.evaluate.baselines import PUBLISHED
+from cagepool.evaluate.defenders import SCRIPTED
 from cagepool.evaluate.policy import load
-from cagepool.evaluate.published import PUBLISHED
-from cagepool.evaluate.scripted import SCRIPTED
-from cagepool.evaluate.tally import tally
+from cagepool.evaluate.protocol import NO_HOST, Evaluation, differences, evaluate
+from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.reward_breakdown import PARTS
+from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, OFFICIAL_REDS, game_seeds, opened, played
+from cagepool.evaluate.statistics import tally
 from cagepool.sim import actions
 from cagepool.sim.hosts import HOSTS
 from tests.evaluate.folders import add_checkpoint, make_run
@@ -77,7 +77,7 @@ def test_counts_do_not_depend_on_how_many_games_are_played_at_once(
     trial = Trial(episodes=20, order="balanced")
     together = tally(scripted_defender("random"), trial, "B_lineAgent")
 
-    monkeypatch.setattr("cagepool.evaluate.tally.NativeEngine.at_once", 7)
+    monkeypatch.setattr("cagepool.evaluate.statistics.NativeEngine.at_once", 7)
     told: list[int] = []
     parts = tally(scripted_defender("random"), trial, "B_lineAgent", on_played=told.append)
 

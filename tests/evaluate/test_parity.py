@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cagepool.evaluate.parity import (
+from cagepool.cyborg.parity import (
     BLUES,
     Cell,
     Mismatch,
@@ -20,16 +20,16 @@ from cagepool.evaluate.parity import (
     joined,
     mismatches,
 )
-from cagepool.evaluate.parity.recorder import sessions_of
-from cagepool.evaluate.parity.twin import Twin
-from cagepool.sim import actions, layout, replay, true_state_dict
-from cagepool.sim.replay import Trace
+from cagepool.cyborg.parity.recorder import sessions_of
+from cagepool.cyborg.parity.twin import Twin
+from cagepool.sim import actions, dtypes, replay, true_state_dict
+from cagepool.sim.trace import Trace
 from tests.sim.games import GOLDEN, play, started
 
 STEPS = 40
 RED_NAMES = ["B_lineAgent", "RedMeanderAgent", "SleepAgent"]
 DRAWS = ("green_host", "red_target", "exploit", "detected", "esc_pick")
-OUTPUTS = [name for name in layout.TRACE_ROW.names or () if name not in DRAWS]
+OUTPUTS = [name for name in dtypes.TRACE_ROW.names or () if name not in DRAWS]
 
 
 def golden(name: str, episodes: "NDArray[np.intp] | slice") -> Trace:
@@ -53,8 +53,8 @@ def altered(trace: Trace, field: str, place: tuple[int, ...], value: int) -> Tra
 def native_recording(red: str, *, green: bool = False, seed: int = 0) -> Recording:
     """A game of our own, written down as if it were CybORG's."""
     batch = started(seed=seed, red=red, green=green, max_steps=STEPS, autoreset="disabled")
-    moves = np.zeros(STEPS, layout.MOVES)
-    truths = np.zeros(STEPS, layout.TRUE_STATE)
+    moves = np.zeros(STEPS, dtypes.MOVES)
+    truths = np.zeros(STEPS, dtypes.TRUE_STATE)
     sessions = {}
     draw = Random(seed)
     for step in range(STEPS):
@@ -137,7 +137,7 @@ def test_the_twin_follows_any_game(red: str, green: bool) -> None:
         assert list(twin.mismatches(native_recording(red, green=green, seed=seed))) == []
 
 
-@pytest.mark.parametrize("field", layout.TRUE_STATE.names or ())
+@pytest.mark.parametrize("field", dtypes.TRUE_STATE.names or ())
 def test_a_changed_true_state_is_reported_with_its_step(
     recording: Recording, twin: Twin, field: str
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_changed_session_is_reported_with_its_step(recording: Recording, twin:
 def test_luck_that_the_twin_can_never_have_is_an_error(
     recording: Recording, twin: Twin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cagepool.evaluate.parity.twin.ATTEMPTS", 3)
+    monkeypatch.setattr("cagepool.cyborg.parity.twin.ATTEMPTS", 3)
     impossible = altered(recording.trace, "red_target", (0, 0), 0)
 
     with pytest.raises(RuntimeError, match=r"must be able to draw .*'red_target': 0"):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cagepool.evaluate import Trial, files
-from cagepool.evaluate.contenders import contender
-from cagepool.evaluate.official import Evaluation, evaluate
-from cagepool.evaluate.play import OFFICIAL_REDS
-from cagepool.evaluate.recorded import recorded_games
+from cagepool.evaluate.game_log import recorded_games
+from cagepool.evaluate.protocol import Evaluation, evaluate
+from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.rollout import OFFICIAL_REDS
 from cagepool.evaluate.transcript import transcript
 from cagepool.sim.hosts import HOSTS
 from tests.evaluate.folders import make_run

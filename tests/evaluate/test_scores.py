@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from cagepool.evaluate import Score, Trial, play, score_table, scripted_defender
+from cagepool.evaluate import Score, Trial, rollout, score_table, scripted_defender
+from cagepool.evaluate.defenders import SCRIPTED
 from cagepool.evaluate.games import Games
-from cagepool.evaluate.play import OFFICIAL_LENGTHS, OFFICIAL_REDS, episode_totals, red_names
-from cagepool.evaluate.scripted import SCRIPTED
+from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, OFFICIAL_REDS, episode_totals, red_names
 from cagepool.sim import actions
 from cagepool.sim.batch import Ints
 
@@ -31,7 +31,7 @@ def test_totals_do_not_depend_on_how_many_games_are_played_at_once(
     trial = Trial(episodes=20, seed=3)
     together = episode_totals(scripted_defender(name), trial, "RedMeanderAgent")
 
-    monkeypatch.setattr(play, "GAMES_AT_ONCE", 7)
+    monkeypatch.setattr(rollout, "GAMES_AT_ONCE", 7)
     in_parts = episode_totals(scripted_defender(name), trial, "RedMeanderAgent")
 
     np.testing.assert_array_equal(in_parts, together)
@@ -50,9 +50,9 @@ def test_other_seeds_and_other_reds_play_other_games() -> None:
     trial, other = Trial(episodes=50), Trial(episodes=50, seed=1)
 
     seeds = [
-        set(play.game_seeds(trial, "B_lineAgent")),
-        set(play.game_seeds(other, "B_lineAgent")),
-        set(play.game_seeds(trial, "RedMeanderAgent")),
+        set(rollout.game_seeds(trial, "B_lineAgent")),
+        set(rollout.game_seeds(other, "B_lineAgent")),
+        set(rollout.game_seeds(trial, "RedMeanderAgent")),
     ]
 
     assert len(set.union(*seeds)) == 150
@@ -139,7 +139,7 @@ def test_the_edition_reaches_the_games() -> None:
 
 
 def test_every_game_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "GAMES_AT_ONCE", 8)
+    monkeypatch.setattr(rollout, "GAMES_AT_ONCE", 8)
     told: list[int] = []
 
     score_table(scripted_defender("sleep"), Trial(episodes=20), ["sleep", "b_line"], told.append)

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from cagepool.evaluate.scripted import SCRIPTED, Defender, scripted_defender
+from cagepool.evaluate.defenders import SCRIPTED, Defender, scripted_defender
 from cagepool.sim import Batch, BatchConfig, actions, hosts
 
 GOLDEN = Path(__file__).parents[1] / "golden"

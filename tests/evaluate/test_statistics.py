@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cagepool.evaluate import Score, Trial, score_table, scripted_defender
-from cagepool.evaluate.scripted import SCRIPTED
+from cagepool.evaluate.defenders import SCRIPTED
 
 RECORDED = Path(__file__).parents[1] / "golden" / "reward_statistics.json"
 DEFENDERS = {name.replace("-", "_"): name for name in SCRIPTED}

@@ -3,7 +3,7 @@
 import pytest
 
 from cagepool.evaluate import Trial, scripted_defender
-from cagepool.evaluate.play import episode_totals
+from cagepool.evaluate.rollout import episode_totals
 from cagepool.evaluate.transcript import Turn, transcript
 
 

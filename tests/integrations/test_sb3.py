@@ -17,7 +17,7 @@ from cagepool.envs import Cage2Env
 from cagepool.envs.make import Backend
 from cagepool.integrations import sb3
 from cagepool.sim import Batch, BatchConfig, actions
-from cagepool.sim.inputs import BlueInputs, InputConfig
+from cagepool.sim.features import BlueInputs, InputConfig
 from tests.envs.contract import HORIZON
 from tests.envs.workers.toys import Faulty, Sampler
 

@@ -9,10 +9,10 @@ from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
 from cagepool.cyborg import CybORGEnv
-from cagepool.evaluate.parity import ParityTrial, joined, mismatches, play, record
-from cagepool.evaluate.parity.sight import Sight
-from cagepool.evaluate.parity.twin import Twin
-from cagepool.sim import actions, layout, reds
+from cagepool.cyborg.parity import ParityTrial, joined, mismatches, play, record
+from cagepool.cyborg.parity.sight import Sight
+from cagepool.cyborg.parity.twin import Twin
+from cagepool.sim import actions, dtypes, reds
 from tests.cli.command import cagepool
 
 pytestmark = pytest.mark.parity
@@ -82,7 +82,7 @@ def test_a_process_that_gets_the_id_of_a_suspect_is_noticed(
         assert not sight.reused_pid
         sight.before()
         env.step(actions.index(action))
-        sight.after(env.true_state(), np.zeros(1, layout.TRACE_ROW)[0])
+        sight.after(env.true_state(), np.zeros(1, dtypes.TRACE_ROW)[0])
 
     assert sight.reused_pid == (len(suspects) > 0)
 
@@ -168,7 +168,7 @@ def test_the_true_state_has_the_native_layout_and_is_the_callers_own(env: CybORG
     copy = truth.copy()
     env.step(actions.index("DecoyApache Defender"))
 
-    assert (truth.shape, truth.dtype) == ((), layout.TRUE_STATE)
+    assert (truth.shape, truth.dtype) == ((), dtypes.TRUE_STATE)
     assert truth == copy
     assert env.true_state()["decoys"][0] == 1
     assert env.true_state_dict()["Defender"]["System info"]["Hostname"] == "Defender"

@@ -9,12 +9,12 @@ import pytest
 
 from cagepool import make_vec
 from cagepool.cyborg import CybORGEnv
-from cagepool.evaluate.original import CybORGEngine
-from cagepool.evaluate.play import Trial
-from cagepool.evaluate.scripted import scripted_defender
-from cagepool.evaluate.tally import tally
+from cagepool.cyborg.engine import CybORGEngine
+from cagepool.evaluate.defenders import scripted_defender
+from cagepool.evaluate.rollout import Trial
+from cagepool.evaluate.statistics import tally
 from cagepool.sim import COUNTERS, actions
-from cagepool.sim.judge import Judge
+from cagepool.sim.compliance import Judge
 from tests.sim.test_compliance import FIXES
 from tests.sim.test_compliance import Judge as SlowJudge
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cagepool.cli.parity import Parity
-from cagepool.envs.cyborg import checkout
-from cagepool.evaluate.parity import BLUES
+from cagepool.cyborg import locate
+from cagepool.cyborg.parity import BLUES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cyborg.md").read_text(encoding="utf-8")
 
@@ -24,8 +24,8 @@ def test_the_code_of_the_page_plays_a_game(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_page_names_what_the_code_asks_for() -> None:
-    assert checkout.REQUIREMENTS in PAGE
-    assert f"{checkout.VARIABLE}=" in PAGE
+    assert locate.REQUIREMENTS in PAGE
+    assert f"{locate.VARIABLE}=" in PAGE
 
 
 def test_the_page_names_every_blue_and_flag() -> None:

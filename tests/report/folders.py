@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cagepool import runs
-from cagepool.evaluate.contenders import contender
-from cagepool.evaluate.official import evaluate
-from cagepool.evaluate.play import Trial
-from cagepool.evaluate.recorded import recorded_games
+from cagepool.evaluate.game_log import recorded_games
+from cagepool.evaluate.protocol import evaluate
+from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.rollout import Trial
 
 UPDATES = 240
 METRICS = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cagepool.report import write_report
-from cagepool.report.benches import benched
+from cagepool.report.bench_data import benched
 from tests.bench.results import result, row
 
 SIZES = (1, 10, 100)

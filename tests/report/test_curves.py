@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cagepool.report import curves
-from cagepool.report.folder import Folder, read_folders
+from cagepool.report.run_data import Folder, read_folders
 from tests.report import folders
 
 NAN = math.nan

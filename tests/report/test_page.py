@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cagepool.report import write_report
-from cagepool.report.folder import short_names
+from cagepool.report.run_data import short_names
 from tests.report import folders
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cagepool.report import write_report
-from cagepool.report.searched import read_search
-from cagepool.search import loop
+from cagepool.report.search_data import read_search
+from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from tests.report import folders
 from tests.search.silent import Silent
@@ -22,8 +22,8 @@ QUICK: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = loop.create(tmp_path_factory.mktemp("search") / "all<orders>", SearchConfig(**QUICK))
-    assert loop.search(run, Silent(), lambda: False)
+    run = search.create(tmp_path_factory.mktemp("search") / "all<orders>", SearchConfig(**QUICK))
+    assert search.search(run, Silent(), lambda: False)
     return run.path
 
 
@@ -64,7 +64,7 @@ def test_the_page_needs_no_other_file_and_cannot_be_changed_by_a_name(
 
 
 def test_a_search_that_has_measured_nothing_yet_gets_a_page(tmp_path: Path) -> None:
-    run = loop.create(tmp_path / "search", SearchConfig(**QUICK))
+    run = search.create(tmp_path / "search", SearchConfig(**QUICK))
     page = page_of(run.path, tmp_path / "page.html")
     assert f"cagepool search --resume {run.path}" in page
 

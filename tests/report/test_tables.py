@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cagepool.report import shares, tables
-from cagepool.report.folder import Folder, read_folders
+from cagepool.report import breakdowns, tables
+from cagepool.report.run_data import Folder, read_folders
 from tests.report import folders
 
 
@@ -45,12 +45,12 @@ def test_causes_of_loss_add_up_to_the_score(pair: list[Folder]) -> None:
     evaluation = pair[0].evaluation
     assert evaluation
     scores = {cell["red"]: cell["mean"] for cell in evaluation["scores"] if cell["length"] == 100}
-    for bar in shares.loss_bars(pair)["today"]:
+    for bar in breakdowns.loss_bars(pair)["today"]:
         assert bar.total == pytest.approx(-scores[bar.title])
 
 
 def test_the_longest_bar_is_full_and_the_others_keep_the_scale(pair: list[Folder]) -> None:
-    bars = [bar for of_run in shares.loss_bars(pair).values() for bar in of_run]
+    bars = [bar for of_run in breakdowns.loss_bars(pair).values() for bar in of_run]
     longest = max(bar.total for bar in bars)
     for bar in bars:
         percent = sum(segment.percent for segment in bar.segments)
@@ -59,22 +59,22 @@ def test_the_longest_bar_is_full_and_the_others_keep_the_scale(pair: list[Folder
 
 def test_seconds_that_no_part_claims_belong_to_everything_else(pair: list[Folder]) -> None:
     metrics = {**pair[0].metrics, "seconds": [30.0]}
-    (bar,) = shares.time_bars([replace(pair[0], metrics=metrics)])
+    (bar,) = breakdowns.time_bars([replace(pair[0], metrics=metrics)])
     seconds = {segment.kind: segment.amount for segment in bar.segments}
     assert seconds == pytest.approx({"wait": 7.2, "update": 14.4, "other": 8.4})
     assert bar.total == pytest.approx(30)
 
 
 def test_collecting_beside_learning_is_told_apart_from_waiting(pair: list[Folder]) -> None:
-    assert shares.hidden_seconds(pair[0]) == pytest.approx(4.8)
+    assert breakdowns.hidden_seconds(pair[0]) == pytest.approx(4.8)
     waited = {**pair[0].metrics, "collect_seconds": pair[0].metrics["wait_seconds"]}
-    assert shares.hidden_seconds(replace(pair[0], metrics=waited)) == 0
+    assert breakdowns.hidden_seconds(replace(pair[0], metrics=waited)) == 0
 
 
 def test_kinds_of_action_that_were_never_used_are_listed_not_drawn(pair: list[Folder]) -> None:
     evaluation = pair[0].evaluation
     assert evaluation
-    heat = shares.heat_maps(evaluation)
+    heat = breakdowns.heat_maps(evaluation)
     assert [list(one.rows) for one in heat.maps] == [["Monitor", "Restore"]] * 3
     assert "Analyse" in heat.unused
     cells = [cell for one in heat.maps for row in one.rows.values() for cell in row]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from cagepool import runs
-from cagepool.search import loop
+from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import read_decisions
-from cagepool.train.cluster import trainings
+from cagepool.train.ray import trainings
 from tests.search.silent import Silent
 from tests.search.test_loop import QUICK, numbers_of, searched
 from tests.train.cluster.nodes import TwoNodes, two_nodes
@@ -76,8 +76,8 @@ def test_a_node_killed_in_a_search_costs_nothing_and_is_counted(
             killed.append(True)
         return False
 
-    run = loop.create(tmp_path / "search", SearchConfig(**LONG))
-    assert loop.search(run, Silent(), kill)
+    run = search.create(tmp_path / "search", SearchConfig(**LONG))
+    assert search.search(run, Silent(), kill)
     cluster.replace_node()
 
     decisions = read_decisions(run.path)
@@ -92,10 +92,10 @@ def test_a_search_of_two_at_a_time_is_stopped_and_resumed_to_the_same_numbers(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     asked = iter(range(3))
-    run = loop.create(tmp_path / "search", SearchConfig(**LONG))
-    assert not loop.search(run, Silent(), lambda: next(asked, None) is None)
+    run = search.create(tmp_path / "search", SearchConfig(**LONG))
+    assert not search.search(run, Silent(), lambda: next(asked, None) is None)
     assert [decision.outcome for decision in read_decisions(run.path)[-2:]] == ["", ""]
-    assert loop.search(run, Silent(), lambda: False)
+    assert search.search(run, Silent(), lambda: False)
 
     assert numbers_of(run.path) == numbers_of(undisturbed)
 

@@ -18,11 +18,11 @@ from rich.console import Console
 from cagepool import runs
 from cagepool.cli.main import run as command
 from cagepool.cli.searching import SearchDisplay
-from cagepool.search import loop
+from cagepool.search import search
 from cagepool.search.budget import Budget
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision, read_decisions, write_decisions
-from cagepool.train import session
+from cagepool.train import runner
 from tests.search.silent import Silent
 
 QUICK: dict[str, Any] = {
@@ -44,8 +44,8 @@ class StopAfter:
 
 
 def searched(folder: Path, **settings: Any) -> runs.Run:
-    run = loop.create(folder, SearchConfig(**{**QUICK, **settings}))
-    assert loop.search(run, Silent(), lambda: False)
+    run = search.create(folder, SearchConfig(**{**QUICK, **settings}))
+    assert search.search(run, Silent(), lambda: False)
     return run
 
 
@@ -102,20 +102,20 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_order_that_has_passed_is_trained_on_without_a_gate(tmp_path: Path) -> None:
-    run = loop.create(tmp_path / "search", SearchConfig(**{**QUICK, "total_episodes": 80}))
+    run = search.create(tmp_path / "search", SearchConfig(**{**QUICK, "total_episodes": 80}))
     first = Decision(
         iteration=0, order="user>op_host>enterprise>op_server>defender", why="drawn", run="000",
         allowance=40,
     )  # fmt: skip
     settings = SearchConfig(**QUICK).training_to(first.number, 0, total_episodes=40)
-    assert session.train(
+    assert runner.train(
         runs.create(run.path / "000", settings.as_dict(), "0"), Silent(), lambda: False
     )
     outcome = {"outcome": "passed", "mean": -1.0, "standard_error": 0.1, "compliance": 1.0,
                "coverage": 1.0, "decisions": 2.0, "wasted_fixes": 0.0, "passes": True}  # fmt: skip
     again = replace(first, iteration=1, run="001", inherits=0)
     write_decisions(run.path, [first.ended(outcome, 40, 40), again])
-    assert loop.search(run, Silent(), lambda: False)
+    assert search.search(run, Silent(), lambda: False)
     last = read_decisions(run.path)[1]
     assert (last.outcome, last.episodes) == ("fixed", 40)
 
@@ -124,9 +124,9 @@ def test_an_order_that_has_passed_is_trained_on_without_a_gate(tmp_path: Path) -
 def test_a_search_that_is_stopped_and_resumed_makes_the_same_decisions(
     whole: Path, tmp_path: Path, updates: int
 ) -> None:
-    parts = loop.create(tmp_path / "parts", SearchConfig(**QUICK))
-    assert not loop.search(parts, Silent(), StopAfter(updates))
-    assert loop.search(parts, Silent(), lambda: False)
+    parts = search.create(tmp_path / "parts", SearchConfig(**QUICK))
+    assert not search.search(parts, Silent(), StopAfter(updates))
+    assert search.search(parts, Silent(), lambda: False)
     assert numbers_of(parts.path) == numbers_of(whole)
 
 
@@ -137,7 +137,7 @@ def test_tables_that_were_not_written_any_more_are_written_by_the_next_life(
     shutil.copytree(whole, copy)
     (copy / "orders.csv").unlink()
     (copy / "updates.csv").unlink()
-    assert loop.search(runs.open_run(copy), Silent(), lambda: False)
+    assert search.search(runs.open_run(copy), Silent(), lambda: False)
     assert numbers_of(copy) == numbers_of(whole)
 
 
@@ -214,10 +214,10 @@ def test_a_wrong_flag_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[s
 
 def test_a_terminal_shows_the_order_the_beliefs_and_the_budget(tmp_path: Path) -> None:
     config = SearchConfig(**{**QUICK, "total_episodes": 120})
-    run = loop.create(tmp_path / "search", config)
+    run = search.create(tmp_path / "search", config)
     console = Console(force_terminal=True, width=120, record=True, file=io.StringIO())
     with SearchDisplay(console, config) as display:
-        assert loop.search(run, display, lambda: False)
+        assert search.search(run, display, lambda: False)
     text = console.export_text()
     last = read_decisions(run.path)[-1]
     assert f"{last.total_episodes} of 120" in text

@@ -10,8 +10,8 @@ from scipy.stats import kendalltau
 from sklearn.gaussian_process.kernels import RBF
 
 from cagepool.search import gp
-from cagepool.search.order import DISTANCES, POINTS, farthest, nearest, reduced
-from cagepool.search.proposal import propose
+from cagepool.search.permutations import DISTANCES, POINTS, farthest, nearest, reduced
+from cagepool.search.strategy import propose
 from cagepool.search.ucb import Observation, acquisition, outlook, with_pending
 from cagepool.sim.orders import ALL_ORDERS, TYPES
 

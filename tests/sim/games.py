@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim import Batch, BatchConfig, actions, layout
+from cagepool.sim import Batch, BatchConfig, actions, dtypes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ORDER = "op_server>enterprise>op_host>user>defender"
@@ -64,8 +64,8 @@ def play(batch: Batch, action: int | str, red: str | None = None) -> None:
 
 def rows(batch: Batch) -> NDArray[np.void]:
     """The state of every game as a trace has it."""
-    result = np.zeros(batch.games, layout.TRACE_ROW)
-    batch.core.describe(layout.as_bytes(result))
+    result = np.zeros(batch.games, dtypes.TRACE_ROW)
+    batch.core.describe(dtypes.as_bytes(result))
     return result
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cagepool.sim import Batch, actions, enums, true_state_dict
-from cagepool.sim.enums import (
+from cagepool.cyborg.dict_state import enums
+from cagepool.cyborg.dict_state.enums import (
     Architecture,
     OperatingSystemDistribution,
     OperatingSystemType,
@@ -19,6 +19,7 @@ from cagepool.sim.enums import (
     TransportProtocol,
     TrinaryEnum,
 )
+from cagepool.sim import Batch, actions, true_state_dict
 from cagepool.sim.hosts import HOSTS
 from tests.sim.games import play, started
 

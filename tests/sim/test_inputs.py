@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import ActionMasks, Batch, action_masks, actions, orders
+from cagepool.sim.features import ACTION_SETS, BlueInputs, InputConfig, action_set
 from cagepool.sim.hosts import HOSTS
-from cagepool.sim.inputs import ACTION_SETS, BlueInputs, InputConfig, action_set
 from tests.sim.games import ints, started
 
 GAMES, HORIZON, STEPS = 6, 14, 32

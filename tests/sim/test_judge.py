@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cagepool import make_vec
 from cagepool.sim import actions
-from cagepool.sim.judge import Judge
+from cagepool.sim.compliance import Judge
 from tests.sim.games import SEEDS, started
 from tests.sim.test_compliance import FIXES, ORDERS
 

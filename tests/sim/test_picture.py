@@ -1,7 +1,7 @@
 """The picture of a game, as people see it."""
 
 from cagepool.sim.hosts import HOSTS
-from cagepool.sim.picture import picture
+from cagepool.sim.render import picture
 from tests.sim.games import play, started
 
 SCENE = """\

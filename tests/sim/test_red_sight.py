@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.sim import Batch, BatchConfig, actions
 from cagepool.sim.hosts import HOSTS
-from cagepool.sim.red_sight import OF_GAME, OF_HOST, RED_OBSERVATION_SIZE, red_sight
+from cagepool.sim.red_observation import OF_GAME, OF_HOST, RED_OBSERVATION_SIZE, red_sight
 from tests.sim.games import ints, seeds
 
 NAMES = [f"{host} {value}" for host in HOSTS for value in OF_HOST] + list(OF_GAME)

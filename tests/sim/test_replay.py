@@ -136,9 +136,9 @@ def test_one_episode_alone_is_the_same(trace: Trace, episode: int) -> None:
         "import cagepool; replay = cagepool.sim.replay",
         "from cagepool.sim import replay",
         "from cagepool import sim; replay = sim.replay",
-        "import cagepool.sim.replay; replay = cagepool.sim.replay",
-        "from cagepool.sim.replay import replay as r; from cagepool.sim import replay",
-        "import cagepool.sim.batch, cagepool.sim.replay; from cagepool.sim import replay",
+        "import cagepool.sim.trace; replay = cagepool.sim.replay",
+        "from cagepool.sim.trace import replay as r; from cagepool.sim import replay",
+        "import cagepool.sim.batch, cagepool.sim.trace; from cagepool.sim import replay",
     ],
 )
 def test_replay_is_the_function_however_it_is_imported(program: str) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cagepool import _core
-from cagepool.sim import TrueState, layout, reds
+from cagepool.sim import TrueState, dtypes, reds
 from tests.sim.games import SEEDS, play, rows, started
 
 BY_HOST = {
@@ -22,7 +22,7 @@ BY_GAME = ("ot_running", "ot_pid_known", "ot_service_known", "mail_immune", "red
 
 
 def test_there_is_a_view_of_every_part_of_the_state() -> None:
-    assert {*BY_HOST, *BY_GAME} == set(layout.TRUE_STATE.names or ())
+    assert {*BY_HOST, *BY_GAME} == set(dtypes.TRUE_STATE.names or ())
     assert {*BY_HOST, *BY_GAME} == TrueState.__annotations__.keys()
 
 

@@ -14,7 +14,7 @@ import torch
 from cagepool.cli import commands  # noqa: F401 - loaded before the forks
 from cagepool.cli.live import Display
 from cagepool.cli.main import run
-from cagepool.train.record import Row
+from cagepool.train.logging import Row
 
 
 def main(kills: int, *paths: str) -> None:

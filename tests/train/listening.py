@@ -1,7 +1,7 @@
 """Listeners for runs that nobody watches."""
 
-from cagepool.train.check import Check
-from cagepool.train.record import Row
+from cagepool.train.evaluation import Check
+from cagepool.train.logging import Row
 
 
 class Silent:

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cagepool.train.collect import Collector, Finished, PlainInputs
 from cagepool.train.config import TrainConfig
+from cagepool.train.learner import Learner
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Forward
-from cagepool.train.rollout import Rollout, Shape
-from cagepool.train.update import Learner
+from cagepool.train.rollout import Collector, Finished, PlainInputs
+from cagepool.train.rollout_buffer import Rollout, Shape
 from tests.train.scripted import CHOICES, LENGTHS, Counting, paid
 
 NUMBER, EPISODE, STEP, LAST = range(4)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cagepool import runs
-from cagepool.train import session
+from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from cagepool.train.events import Events
 from tests.train.listening import Silent, never
@@ -27,8 +27,8 @@ def scalars(folder: Path, tag: str) -> list[tuple[int, float]]:
 def test_tensorboard_shows_every_update_of_a_run_that_was_resumed(tmp_path: Path) -> None:
     run = runs.create(tmp_path / "run", CONFIG.as_dict(), "0.1.0")
     stops = iter([False, False, False, True])
-    assert not session.train(run, Silent(), lambda: next(stops))
-    assert session.train(run, Silent(), never)
+    assert not runner.train(run, Silent(), lambda: next(stops))
+    assert runner.train(run, Silent(), never)
 
     metrics = run.metrics()
     shown = scalars(run.path, "train/entropy")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.search.order import reduced
+from cagepool.search.permutations import reduced
 from cagepool.sim import Batch, BatchConfig, actions, orders
 from cagepool.sim.batch import Ints
-from cagepool.train import session
+from cagepool.train import runner
 from cagepool.train.config import from_dict
-from cagepool.train.gate import Gate, GateConfig, passes
+from cagepool.train.early_stopping import Gate, GateConfig, passes
 from cagepool.train.kept import kept_shares, order_kept
-from cagepool.train.record import Row
+from cagepool.train.logging import Row
 
 GAMES = 20  # to each order
 REDS = ("B_lineAgent", "RedMeanderAgent")
@@ -34,7 +34,7 @@ class Silent:
 def trained(folder: Path, **settings: Any) -> runs.Run:
     config = from_dict({**QUICK, **settings})
     run = runs.create(folder, config.as_dict(), "0")
-    assert session.train(run, Silent(), lambda: False)
+    assert runner.train(run, Silent(), lambda: False)
     return run
 
 
@@ -143,7 +143,7 @@ def test_a_run_says_why_it_ended(tmp_path: Path) -> None:
 def test_a_run_that_has_ended_by_its_gate_stays_ended(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", order="reverse", total_episodes=60, patience=1)
     before = run.metrics()
-    assert session.train(run, Silent(), lambda: False)
+    assert runner.train(run, Silent(), lambda: False)
     assert run.metrics() == before
 
 
@@ -197,8 +197,8 @@ def test_a_universal_run_draws_orders_and_resumes_to_the_same_numbers(tmp_path: 
     config = from_dict({**QUICK, **settings})
     parts = runs.create(tmp_path / "parts", config.as_dict(), "0")
     stops = iter([False, True])
-    assert not session.train(parts, Silent(), lambda: next(stops))
-    assert session.train(parts, Silent(), lambda: False)
+    assert not runner.train(parts, Silent(), lambda: next(stops))
+    assert runner.train(parts, Silent(), lambda: False)
     one, other = (run.checkpoint("last").arrays for run in (whole, parts))
     assert all((one[name] == other[name]).all() for name in one)
     memories = one["collector.memories"]

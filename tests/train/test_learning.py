@@ -7,10 +7,10 @@ import pytest
 
 from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.train import session
-from cagepool.train.check import check
+from cagepool.train import runner
+from cagepool.train.collectors import LocalCrew
 from cagepool.train.config import TrainConfig
-from cagepool.train.crew import LocalCrew
+from cagepool.train.evaluation import check
 from cagepool.train.ppo import Trainer, Update
 from tests.train.listening import Silent, never
 
@@ -114,7 +114,7 @@ def test_compliance_is_recorded_with_an_order_and_only_then(tmp_path: Path) -> N
     columns = {}
     for name, config in (("with", ordered), ("without", games)):
         run = runs.create(tmp_path / name, config.as_dict(), "0.1.0")
-        assert session.train(run, Silent(), never)
+        assert runner.train(run, Silent(), never)
         columns[name] = run.metrics()
 
     for column in ("compliance", "coverage", "wasted_fixes"):

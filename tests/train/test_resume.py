@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.train import session
+from cagepool.train import runner
+from cagepool.train.collectors import LocalCrew
 from cagepool.train.config import TrainConfig, from_dict
-from cagepool.train.crew import LocalCrew
 from cagepool.train.ppo import Trainer
 from tests.train.kept import outcome, table
 from tests.train.listening import Silent, never
@@ -35,7 +35,7 @@ OVERLAP = pytest.mark.parametrize("overlap", [False, True], ids=["in turn", "asy
 def trained(path: Path, config: TrainConfig) -> Path:
     """A run that was never disturbed."""
     run = runs.create(path, config.as_dict(), "0.1.0")
-    assert session.train(run, Silent(), never)
+    assert runner.train(run, Silent(), never)
     return path
 
 
@@ -53,7 +53,7 @@ def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_numbers(
     whole = trained(tmp_path / "whole", config)
     run = runs.create(tmp_path / "stopped", config.as_dict(), "0.1.0")
     stops = 0
-    while not session.train(runs.open_run(run.path), Silent(), after(1 + stops * 3)):
+    while not runner.train(runs.open_run(run.path), Silent(), after(1 + stops * 3)):
         stops += 1
 
     assert stops > 2
@@ -65,7 +65,7 @@ def test_a_finished_run_is_not_trained_any_further(tmp_path: Path, overlap: bool
     path = trained(tmp_path / "run", replace(SMALL, overlap=overlap, total_episodes=30))
     before = outcome(path)
 
-    assert session.train(runs.open_run(path), Silent(), never)
+    assert runner.train(runs.open_run(path), Silent(), never)
 
     assert outcome(path) == before
 
@@ -76,7 +76,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_over(tmp_path:
     run = runs.create(tmp_path / "killed", config.as_dict(), "0.1.0")
     (run.path / runs.METRICS).write_text("update,episodes\n1,7\n2,1")
 
-    assert session.train(run, Silent(), never)
+    assert runner.train(run, Silent(), never)
 
     assert outcome(run.path) == outcome(whole)
 
@@ -99,7 +99,7 @@ def test_runs_that_are_killed_at_random_moments_end_with_the_same_numbers(tmp_pa
     assert int(done.stdout) > 3
     for name, path in killed.items():
         assert runs.open_run(path).updates_of("last")
-        assert session.train(runs.open_run(path), Silent(), never)
+        assert runner.train(runs.open_run(path), Silent(), never)
         assert outcome(path) == outcome(trained(tmp_path / name, configs[name]))
 
 
@@ -113,7 +113,7 @@ def test_environments_that_cannot_be_saved_resume_with_an_exact_budget(
     )  # fmt: skip
     run = runs.create(tmp_path / "run", config.as_dict(), "0.1.0")
     stops = 0
-    while not session.train(run, Silent(), after(4)):
+    while not runner.train(run, Silent(), after(4)):
         stops += 1
 
     assert stops > 3
@@ -128,7 +128,7 @@ def test_environments_that_cannot_be_saved_resume_with_an_exact_budget(
 def test_environments_that_cannot_be_saved_go_on_with_other_luck(tmp_path: Path) -> None:
     config = replace(SMALL, env="tests.train.scripted:Counting", backend="sync", n_envs=4)
     run = runs.create(tmp_path / "run", config.as_dict(), "0.1.0")
-    session.train(run, Silent(), after(2))
+    runner.train(run, Silent(), after(2))
     checkpoint = run.checkpoint("last")
 
     with closing(LocalCrew(config)) as fresh, closing(LocalCrew(config)) as resumed:
@@ -159,7 +159,7 @@ def test_a_state_without_what_is_needed_is_refused(tmp_path: Path, missing: str)
         state_path.write_text(state_path.read_text().replace('"update"', '"renamed"'))
 
     with pytest.raises(ValueError, match=f"does not fit its run: .*{missing}"):
-        session.train(run, Silent(), never)
+        runner.train(run, Silent(), never)
 
 
 def test_weights_of_other_networks_are_refused(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_weights_of_other_networks_are_refused(tmp_path: Path) -> None:
     settings = runs.open_run(path).settings | {"hidden": [8]}
 
     with pytest.raises(ValueError, match="does not fit its run: the weights actor"):
-        session.train(runs.Run(path, settings), Silent(), never)
+        runner.train(runs.Run(path, settings), Silent(), never)
 
 
 def test_a_run_whose_losses_are_lost_stops_and_keeps_what_it_had(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_run_whose_losses_are_lost_stops_and_keeps_what_it_had(tmp_path: Path)
     run = runs.create(tmp_path / "run", config.as_dict(), "0.1.0")
 
     with pytest.raises(ValueError, match=r"losses of update .* must be finite.*learning_rate"):
-        session.train(run, Silent(), never)
+        runner.train(run, Silent(), never)
 
     if run.updates_of("last"):
         weights = run.checkpoint("last").arrays["actor.0.weight"]

@@ -8,9 +8,9 @@ from cagepool.bench import machine
 from cagepool.bench.measure import Contender, Pace
 from cagepool.bench.result import Result
 from cagepool.bench.train import ENDLESS, measured_group, training_contender
-from cagepool.train.cluster import connected
 from cagepool.train.config import TrainConfig
 from cagepool.train.ppo import Trainer
+from cagepool.train.ray import connected
 
 LOCAL = "no Ray"
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from cagepool import _core
 from cagepool.bench import machine
+from cagepool.bench.contenders import Gymnasium, Ours, random_actions
+from cagepool.bench.dummy_envs import pipes_only
 from cagepool.bench.measure import Contender, Pace, Settings, timed
 from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
-from cagepool.bench.vectors import Gymnasium, Ours, random_actions
+from cagepool.cyborg import CybORGEnv
 from cagepool.envs import make_vec
-from cagepool.envs.cyborg import CybORGEnv
-from cagepool.envs.makers import Maker
-from cagepool.envs.probes import pipes_only
+from cagepool.envs.env_fns import Maker
 
 LOOP = "Gymnasium, sync"
 ORDER = "critical_first"  # by which the native games judge blue meanwhile

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.bench import elsewhere, machine
+from cagepool.bench import machine, subprocess_timer
 from cagepool.bench.measure import Clock, Contender, Measurement, Pace, Settings, compare, timed
 from cagepool.bench.result import Result
 from cagepool.envs import make_vec
@@ -145,7 +145,7 @@ def _elsewhere(config: EngineConfig, stack: ExitStack) -> dict[str, list[Contend
                 _batch(games, red=red),
             )
         ]
-    if config.cyborg_python is not None or elsewhere.has_cyborg(sys.executable):
+    if config.cyborg_python is not None or subprocess_timer.has_cyborg(sys.executable):
         python = config.cyborg_python or sys.executable
         groups["cyborg"] = [
             contender
@@ -216,7 +216,7 @@ def _other_build(folder: Path, games: int, red: str, stack: ExitStack) -> Conten
         name="other build",
         settings={"games": games, "red": red, "threads": 1},
         steps=games,
-        clock=stack.enter_context(elsewhere.another_build(folder, games, red)),
+        clock=stack.enter_context(subprocess_timer.another_build(folder, games, red)),
     )
 
 
@@ -225,7 +225,7 @@ def _cyborg(python: str, red: str, stack: ExitStack) -> Contender:
         name="CybORG",
         settings={"games": 1, "red": red, "threads": 1},
         steps=1,
-        clock=stack.enter_context(elsewhere.cyborg(python, red)),
+        clock=stack.enter_context(subprocess_timer.cyborg(python, red)),
     )
 
 
@@ -234,7 +234,7 @@ def _minicage(folder: Path, red: str, stack: ExitStack) -> Contender:
         name="MiniCAGE",
         settings={"games": THEIRS, "red": red, "threads": 1},
         steps=THEIRS,
-        clock=stack.enter_context(elsewhere.minicage(folder, THEIRS, red)),
+        clock=stack.enter_context(subprocess_timer.minicage(folder, THEIRS, red)),
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from cagepool import _core
 from cagepool.bench import machine
-from cagepool.bench.elsewhere import PROBES
 from cagepool.bench.result import Result
+from cagepool.bench.subprocess_timer import PROBES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 
 from cagepool.bench.measure import Measurement
-from cagepool.bench.neighbours import Busy
+from cagepool.bench.system_load import Busy
 
 
 @dataclass(frozen=True, kw_only=True)

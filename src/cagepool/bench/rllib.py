@@ -17,7 +17,7 @@ from cagepool.bench.result import Result
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.integrations.rllib import ppo_config
 from cagepool.integrations.rllib.quiet import quietly
-from cagepool.train.update import use_threads
+from cagepool.train.learner import use_threads
 
 RED = "B_lineAgent"
 POOLS = "a pool each"

@@ -8,16 +8,16 @@ from statistics import median
 
 from cagepool import _core
 from cagepool.bench import machine, sweep
+from cagepool.bench.contenders import Gymnasium, Native, Ours
+from cagepool.bench.dummy_envs import Probe, Working
 from cagepool.bench.measure import Contender, Pace
 from cagepool.bench.processes import BothClocks
 from cagepool.bench.result import Result
 from cagepool.bench.stragglers import WORKING_S
 from cagepool.bench.turns import Make, compared
-from cagepool.bench.vectors import Gymnasium, Native, Ours
-from cagepool.envs import choice
-from cagepool.envs.makers import Maker
-from cagepool.envs.probes import Probe, Working
-from cagepool.envs.single import Cage2Env
+from cagepool.envs import auto_backend
+from cagepool.envs.cage2_env import Cage2Env
+from cagepool.envs.env_fns import Maker
 
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
 KINDS: dict[str, Maker] = {
@@ -81,7 +81,7 @@ class ScalingResult(Result):
 
     def _rule(self) -> dict[str, object]:
         """Microseconds that `auto` reckons with, beside those of this run."""
-        rates, cores = self.rates("cheap"), choice.cores()
+        rates, cores = self.rates("cheap"), auto_backend.cores()
         here = {
             name: sweep.fitted(of, 1 if name == "sync" else cores) for name, of in rates.items()
         }
@@ -90,7 +90,7 @@ class ScalingResult(Result):
                 "reckoned": _microseconds(cost.fixed_s, cost.each_s),
                 "measured": _microseconds(*here[name]),
             }
-            for name, cost in choice.COSTS.items()
+            for name, cost in auto_backend.COSTS.items()
         }
 
     def _scaling(self, kind: str) -> dict[str, object]:
@@ -149,7 +149,7 @@ class _Watch:
                 self._clocks[group] = {}
                 self._steps[group] = size
                 ours = maker is Cage2Env
-                self.picks[group] = "native" if ours else choice.backend_for([maker] * size)
+                self.picks[group] = "native" if ours else auto_backend.backend_for([maker] * size)
                 made = _contenders(maker, size, self._config.most_pipes)
                 yield group, [partial(self._watched, group, name, make) for name, make in made]
 
@@ -177,7 +177,7 @@ def _contenders(maker: Maker, size: int, most_pipes: int) -> Iterator[tuple[str,
         kinds = _core.ACTION_COUNT
         yield "native", Native(games=size)
     yield "sync", Gymnasium(backend="sync", makers=makers, actions=kinds)
-    processes = min(size, choice.cores())
+    processes = min(size, auto_backend.cores())
     yield "workers", Ours(name="workers", makers=makers, workers=processes, actions=kinds)
     if size <= most_pipes:
         yield "pipes", Gymnasium(backend="pipes", makers=makers, actions=kinds)

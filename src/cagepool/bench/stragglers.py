@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from cagepool.bench import machine
+from cagepool.bench.contenders import Gymnasium, Ours
+from cagepool.bench.dummy_envs import Waiting, Working
 from cagepool.bench.measure import Pace
 from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
-from cagepool.bench.vectors import Gymnasium, Ours
-from cagepool.envs import choice
-from cagepool.envs.makers import Maker
-from cagepool.envs.probes import Waiting, Working
+from cagepool.envs import auto_backend
+from cagepool.envs.env_fns import Maker
 
 WAITING_S = 0.005  # mean, of environments that wait
 WORKING_S = 200e-6  # of environments that compute
@@ -41,7 +41,7 @@ class StragglersResult(Result):
     def ideal(self) -> dict[str, float]:
         """Steps a second by group, if nothing but the environments themselves took time."""
         others = self.config.waiting - 1
-        processes = min(choice.cores(), self.config.working)
+        processes = min(auto_backend.cores(), self.config.working)
         return {
             TAIL: self.config.waiting / WAITING_S,
             ONE_WAITS: (others + 1 / SLOWER) / WAITING_S,
@@ -82,7 +82,7 @@ def _groups(config: StragglersConfig) -> Iterator[tuple[str, list[Make]]]:
     yield ONE_WAITS, _modes([partial(Waiting, SLOWER * WAITING_S), *tails[1:]], config.waiting)
     alike: list[Maker] = [partial(Working, WORKING_S)] * config.working
     one_slow: list[Maker] = [partial(Working, SLOWER * WORKING_S), *alike[1:]]
-    yield ONE_WORKS, _modes(one_slow, min(choice.cores(), config.working))
+    yield ONE_WORKS, _modes(one_slow, min(auto_backend.cores(), config.working))
 
 
 def _modes(makers: list[Maker], workers: int) -> list[Make]:

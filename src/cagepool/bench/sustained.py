@@ -10,10 +10,10 @@ from itertools import count
 
 import numpy as np
 
-from cagepool.bench import elsewhere, machine
+from cagepool.bench import machine, subprocess_timer
+from cagepool.bench.contenders import random_actions
 from cagepool.bench.measure import Contender, Pace, compare
 from cagepool.bench.result import Result
-from cagepool.bench.vectors import random_actions
 from cagepool.envs import make_vec
 
 RED, ORDER = "B_lineAgent", "critical_first"
@@ -120,6 +120,6 @@ class Playing:
 def _contenders(config: SustainedConfig, playing: Playing, stack: ExitStack) -> Iterator[Contender]:
     contender = partial(Contender, settings={"red": RED, "max_steps": EPISODE})
     yield contender(name=NATIVE, steps=config.games, clock=playing)
-    if config.cyborg_python is not None or elsewhere.has_cyborg(sys.executable):
-        original = elsewhere.cyborg(config.cyborg_python or sys.executable, RED)
+    if config.cyborg_python is not None or subprocess_timer.has_cyborg(sys.executable):
+        original = subprocess_timer.cyborg(config.cyborg_python or sys.executable, RED)
         yield contender(name=ORIGINAL, steps=1, clock=stack.enter_context(original))

@@ -10,8 +10,8 @@ from cagepool.bench import machine
 from cagepool.bench.measure import Clock, Contender, Measurement, Pace, compare, timed
 from cagepool.bench.result import Result
 from cagepool.train.config import TrainConfig
+from cagepool.train.learner import use_threads
 from cagepool.train.ppo import Trainer
-from cagepool.train.update import use_threads
 
 UNORDERED, ORDERED = "all inputs, 2 threads", "all inputs, 2 threads, with an order"
 ENDLESS = 10**12  # episodes: no training ends while it is measured

@@ -9,14 +9,14 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import NDArray
 
 from cagepool.bench import machine
+from cagepool.bench.contenders import random_actions
 from cagepool.bench.measure import Contender, Pace, timed
 from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
-from cagepool.bench.vectors import random_actions
+from cagepool.cyborg import CybORGEnv, CybORGNotFoundError
 from cagepool.envs import make_vec
-from cagepool.envs.cyborg import CybORGEnv, CybORGNotFoundError
-from cagepool.envs.makers import Maker
-from cagepool.envs.single import Cage2Env
+from cagepool.envs.cage2_env import Cage2Env
+from cagepool.envs.env_fns import Maker
 
 When: TypeAlias = Literal["never", "every", "twice", "end"] | int
 Look: TypeAlias = Callable[[], object]

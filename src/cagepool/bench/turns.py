@@ -34,8 +34,8 @@ def compared(
 def _preload() -> None:
     """Spare processes of other libraries the imports, which would take most of the time."""
     wanted = (
-        "cagepool.envs.probes",
-        "cagepool.bench.probes.preload",
+        "cagepool.bench.dummy_envs",
+        "cagepool.bench.scripts.preload",
         "stable_baselines3.common.vec_env",
     )
     there = [name for name in wanted if find_spec(name.partition(".")[0])]

@@ -9,14 +9,14 @@ from itertools import product
 from statistics import median
 
 from cagepool.bench import machine
+from cagepool.bench.contenders import Gymnasium, Ours, ray_actors, stable_baselines
+from cagepool.bench.dummy_envs import Probe
 from cagepool.bench.measure import Pace
 from cagepool.bench.processes import children, memory_bytes
 from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
-from cagepool.bench.vectors import Gymnasium, Ours, ray_actors, stable_baselines
 from cagepool.envs import WorkerVectorEnv
-from cagepool.envs.makers import Maker
-from cagepool.envs.probes import Probe
+from cagepool.envs.env_fns import Maker
 
 MOST_PROCESSES = 100  # of others that take one an environment, beside Gymnasium's usual ones
 

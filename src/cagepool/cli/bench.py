@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from cagepool import extras
-from cagepool.bench.catalogue import BENCHES, Name, Options, run
-from cagepool.bench.changes import compared
+from cagepool import _optional
+from cagepool.bench.compare import compared
+from cagepool.bench.registry import BENCHES, Name, Options, run
 from cagepool.bench.result import Result
-from cagepool.bench.written import read_result
+from cagepool.bench.schema import read_result
 from cagepool.cli.benched import print_comparison, print_result
 from cagepool.cli.progress import progress_bars
 
@@ -80,7 +80,7 @@ def bench(command: Bench) -> None:
 
 
 def _report() -> ModuleType:
-    with extras.needed("a page", "report", "matplotlib", "jinja2"):
+    with _optional.needed("a page", "report", "matplotlib", "jinja2"):
         from cagepool import report  # noqa: PLC0415 - needs the libraries
 
         return report

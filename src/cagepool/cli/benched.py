@@ -4,10 +4,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from cagepool.bench.changes import Change, Comparison
+from cagepool.bench.compare import Change, Comparison
 from cagepool.bench.measure import Measurement
 from cagepool.bench.result import Result
-from cagepool.bench.written import split
+from cagepool.bench.schema import split
 
 WORTH_TELLING = 0.1  # share of the machine that others took
 STYLES = {"slower": "red", "faster": "green", "no change": ""}

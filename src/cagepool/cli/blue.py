@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cagepool.evaluate.contenders import Contender, contender
-from cagepool.evaluate.scripted import SCRIPTED
+from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate.resolve import Contender, contender
 
 CHECKPOINT = "rllib_checkpoint.json"  # a file in all checkpoints that RLlib writes
 

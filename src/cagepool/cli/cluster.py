@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cagepool import extras
+from cagepool import _optional
 from cagepool.train.config import TrainConfig
 
 
@@ -20,8 +20,8 @@ def ray_connection(config: TrainConfig, address: str | None) -> Iterator[None]:
             raise ValueError(f"ray_address needs backend ray, got {config.backend}")
         yield
         return
-    with extras.needed("backend ray", "ray", "ray"):
-        from cagepool.train.cluster import connected  # noqa: PLC0415 - takes seconds to load
+    with _optional.needed("backend ray", "ray", "ray"):
+        from cagepool.train.ray import connected  # noqa: PLC0415 - takes seconds to load
     with connected(address or os.environ.get("RAY_ADDRESS"), config.ray_actors):
         yield
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import tyro
 
+from cagepool.cli.args import FLAGS
 from cagepool.cli.bench import Bench, bench
 from cagepool.cli.evaluate import Evaluate, evaluate
-from cagepool.cli.flags import FLAGS
 from cagepool.cli.parity import Parity, parity
 from cagepool.cli.play import Play, play
 from cagepool.cli.profile import Profile, profile, with_hyphens

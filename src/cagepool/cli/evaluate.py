@@ -13,19 +13,19 @@ from tyro.conf import Positional, arg
 from cagepool.cli.blue import chosen
 from cagepool.cli.progress import progress_bars
 from cagepool.cli.scores import Beside, print_scores, shown
-from cagepool.envs.cyborg import VARIABLE, CybORGNotFoundError
-from cagepool.evaluate import files, official
-from cagepool.evaluate.contenders import Contender
-from cagepool.evaluate.loss import PARTS
-from cagepool.evaluate.official import Evaluation
-from cagepool.evaluate.original import CybORGEngine
-from cagepool.evaluate.play import OFFICIAL_REDS, Trial
-from cagepool.evaluate.published import PUBLISHED
-from cagepool.evaluate.scripted import SCRIPTED
-from cagepool.evaluate.tally import Engine, NativeEngine
+from cagepool.cyborg import VARIABLE, CybORGNotFoundError
+from cagepool.cyborg.engine import CybORGEngine
+from cagepool.evaluate import files, protocol
+from cagepool.evaluate.baselines import PUBLISHED
+from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate.protocol import Evaluation
+from cagepool.evaluate.resolve import Contender
+from cagepool.evaluate.reward_breakdown import PARTS
+from cagepool.evaluate.rollout import OFFICIAL_REDS, Trial
+from cagepool.evaluate.statistics import Engine, NativeEngine
 
 SHOWN = 3  # published results that are printed, the best ones
-EPISODES = {"native": official.EPISODES, "cyborg": 100}  # CybORG plays a few games a second
+EPISODES = {"native": protocol.EPISODES, "cyborg": 100}  # CybORG plays a few games a second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Evaluate:
     """2.1 or leaderboard; by default that on which the run was trained, or 2.1."""
     which: Literal["best", "last"] = "best"
     """The policy that did best in the checks during training, or the last one."""
-    seed: int = official.SEED
+    seed: int = protocol.SEED
     """Decides all luck; no seed plays games of the training."""
     checkout: Annotated[
         str | None, arg(help=f"Folder of CybORG, if neither {VARIABLE} names it nor pip has it.")
@@ -98,7 +98,7 @@ def _played(blue: Contender, trial: Trial, engine: Engine) -> Evaluation:
         bar = progress.add_task(
             f"playing, {engine.name}", total=trial.episodes * len(OFFICIAL_REDS)
         )
-        return official.evaluate(blue, trial, engine, lambda games: progress.advance(bar, games))
+        return protocol.evaluate(blue, trial, engine, lambda games: progress.advance(bar, games))
 
 
 def _print(console: Console, result: Evaluation, native: Evaluation | None) -> None:
@@ -133,7 +133,7 @@ def _compared(result: Evaluation, native: Evaluation) -> Iterator[Beside]:
         for red, scores in table.scores.items()
     }
     yield Beside("native", cells, f"{shown(table.total)}, {table.trial.episodes} episodes")
-    apart = official.differences(result.table, table)
+    apart = protocol.differences(result.table, table)
     errors = {
         red: {length: f"{error:+.1f} s.e." for length, error in row.items()}
         for red, row in apart.cells.items()

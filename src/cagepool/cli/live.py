@@ -14,8 +14,8 @@ from cagepool.cli.watching import LINE_SECONDS, Watching
 from cagepool.train.config import TrainConfig
 
 if TYPE_CHECKING:  # they load PyTorch, which takes a second
-    from cagepool.train.check import Check
-    from cagepool.train.record import Row
+    from cagepool.train.evaluation import Check
+    from cagepool.train.logging import Row
 
 WINDOW = 20  # updates over which rates are taken
 

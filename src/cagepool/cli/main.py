@@ -4,7 +4,7 @@ import io
 import sys
 from importlib import metadata
 
-from cagepool import extras
+from cagepool import _optional
 
 FAILED = 1
 WRONG_CALL = 2
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
         # A terminal without a sign for ± still gets a table.
         sys.stdout.reconfigure(errors="replace")
     try:
-        with extras.needed("the command line", "cli", "tyro", "rich"):
+        with _optional.needed("the command line", "cli", "tyro", "rich"):
             from cagepool.cli import commands  # noqa: PLC0415 - needs the libraries
         commands.run(arguments)
     except (ValueError, OSError, KeyboardInterrupt) as error:

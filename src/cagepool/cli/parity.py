@@ -13,10 +13,10 @@ from rich.progress import Progress
 from rich.table import Table
 from tyro.conf import arg
 
-from cagepool.envs.cyborg import VARIABLE, CybORGNotFoundError
-from cagepool.evaluate.parity import BLUES, ParityResult, ParityTrial, Recording, cells, joined
-from cagepool.evaluate.parity import play as play_trial
-from cagepool.evaluate.play import OFFICIAL_REDS
+from cagepool.cyborg import VARIABLE, CybORGNotFoundError
+from cagepool.cyborg.parity import BLUES, ParityResult, ParityTrial, Recording, cells, joined
+from cagepool.cyborg.parity import play as play_trial
+from cagepool.evaluate.rollout import OFFICIAL_REDS
 from cagepool.sim.reds import ALIASES
 
 DIFFERENT = 1

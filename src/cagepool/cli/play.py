@@ -13,8 +13,8 @@ from cagepool import evaluate
 from cagepool.cli.blue import chosen
 from cagepool.cli.progress import progress_bars
 from cagepool.cli.scores import print_scores
-from cagepool.evaluate.play import OFFICIAL_REDS, ScoreTable, Trial, red_names
-from cagepool.evaluate.scripted import SCRIPTED, Defender
+from cagepool.evaluate.defenders import SCRIPTED, Defender
+from cagepool.evaluate.rollout import OFFICIAL_REDS, ScoreTable, Trial, red_names
 from cagepool.evaluate.transcript import Turn, transcript
 from cagepool.sim.reds import ALIASES
 

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cagepool import extras
+from cagepool import _optional
 from cagepool.bench.profile.result import MAIN
 from cagepool.bench.profile.result import Profile as Result
 from cagepool.bench.profile.step import StepConfig, profile_steps
-from cagepool.cli.flags import FLAGS
+from cagepool.cli.args import FLAGS
 from cagepool.cli.live import Display
 from cagepool.cli.progress import progress_bars
 from cagepool.cli.train import parsed, run_of, stop_on_interrupt
@@ -96,14 +96,14 @@ def _check(command: Profile) -> None:
                 f"picture must end with {', '.join(PICTURES[:-1])} or {PICTURES[-1]}, "
                 f"got {command.picture}"
             )
-        with extras.needed("a picture", "report", "matplotlib"):
+        with _optional.needed("a picture", "report", "matplotlib"):
             pass
 
 
 def _profiled_training(arguments: Sequence[str]) -> Result:
     wanted = parsed(arguments)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
-    with extras.needed("training", "train", "torch", "tensorboard", "safetensors"):
+    with _optional.needed("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.bench.profile.train import profile_training  # noqa: PLC0415
 
     console = Console(highlight=False, stderr=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from cagepool import extras
+from cagepool import _optional
 
 PAGE = "report.html"
 
@@ -23,7 +23,7 @@ class Report:
 
 def report(command: Report) -> None:
     """Write one HTML page about runs, and say where it is."""
-    with extras.needed("a report", "report", "matplotlib", "jinja2"):
+    with _optional.needed("a report", "report", "matplotlib", "jinja2"):
         from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
 
     alone = len(command.runs) == 1 and command.runs[0].is_dir()

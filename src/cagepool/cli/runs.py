@@ -22,7 +22,7 @@ from cagepool.evaluate.overview import (
     find,
     overview,
 )
-from cagepool.evaluate.play import Score
+from cagepool.evaluate.rollout import Score
 
 MANY = 5  # runs that are named one by one where a setting differs
 

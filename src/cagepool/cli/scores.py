@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from cagepool.evaluate.play import Score, ScoreTable
+from cagepool.evaluate.rollout import Score, ScoreTable
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cagepool import extras, runs
+from cagepool import _optional, runs
 from cagepool.cli.cluster import ray_connection
 from cagepool.cli.train import check_unchanged, stop_on_interrupt
 from cagepool.search.config import SearchConfig
@@ -59,7 +59,7 @@ def defaults(arguments: Sequence[str]) -> Search:
 def search(command: Search) -> None:
     """Search the 120 workflow orders for the one whose policy defends best."""
     with (
-        extras.needed("a search", "search", *NEEDED),
+        _optional.needed("a search", "search", *NEEDED),
         ray_connection(command, command.ray_address),
     ):
         _search(command)
@@ -67,14 +67,14 @@ def search(command: Search) -> None:
 
 def _search(command: Search) -> None:
     from cagepool.cli.searching import SearchDisplay  # noqa: PLC0415 - they take a second to load
-    from cagepool.search import loop  # noqa: PLC0415
+    from cagepool.search import search  # noqa: PLC0415
 
     run = _run(command)
     console = Console(highlight=False)
     console.print(f"search folder: {run.path}", soft_wrap=True)
     config = _settings(run.path)
     with stop_on_interrupt(console) as should_stop, SearchDisplay(console, config) as display:
-        finished = loop.search(run, display, should_stop)
+        finished = search.search(run, display, should_stop)
     if not finished:
         console.print(f"stopped; go on with: cagepool search --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
@@ -84,7 +84,7 @@ def _search(command: Search) -> None:
 
 
 def _run(command: Search) -> runs.Run:
-    from cagepool.search.loop import create  # noqa: PLC0415 - takes a second to load
+    from cagepool.search.search import create  # noqa: PLC0415 - takes a second to load
 
     settings = {name: value for name, value in vars(command).items() if name not in OURS}
     if command.fixed_episodes is not None:

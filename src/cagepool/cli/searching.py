@@ -11,8 +11,8 @@ from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision
 from cagepool.search.ucb import Outlook
 from cagepool.sim.orders import ALL_ORDERS
-from cagepool.train.check import Check
-from cagepool.train.record import Row
+from cagepool.train.evaluation import Check
+from cagepool.train.logging import Row
 
 BEST = 3  # orders whose posterior is shown
 

@@ -18,9 +18,9 @@ import tyro
 from rich.console import Console
 from tyro.conf import arg
 
-from cagepool import extras, runs
+from cagepool import _optional, runs
+from cagepool.cli.args import FLAGS
 from cagepool.cli.cluster import actors_replaced, ray_connection
-from cagepool.cli.flags import FLAGS
 from cagepool.cli.live import Display
 from cagepool.evaluate import overview
 from cagepool.evaluate.files import OUTCOME
@@ -97,11 +97,11 @@ def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
     # Threads that wait by spinning take the core from others, and training down with them.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    with extras.needed("training", "train", "torch", "tensorboard", "safetensors"):
-        from cagepool.train import session  # noqa: PLC0415 - PyTorch takes a second to load
+    with _optional.needed("training", "train", "torch", "tensorboard", "safetensors"):
+        from cagepool.train import runner  # noqa: PLC0415 - PyTorch takes a second to load
 
     with ray_connection(command, command.ray_address):
-        _train(command, session.train)
+        _train(command, runner.train)
 
 
 def _train(

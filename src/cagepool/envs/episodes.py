@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cagepool.envs.arrays import Doubles
-from cagepool.envs.free import FreeVectorEnv, Ready
-from cagepool.envs.trees import Tree, mapped, rows
+from cagepool.envs.async_api import FreeVectorEnv, Ready
+from cagepool.envs.space_tree import Tree, mapped, rows
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from gymnasium.error import ClosedEnvironmentError
 
 from cagepool.sim.batch import Batch
-from cagepool.sim.picture import picture
+from cagepool.sim.render import picture
 
 
 class BatchHolder:

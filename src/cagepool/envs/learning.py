@@ -11,9 +11,9 @@ from typing import Any, cast
 import gymnasium as gym
 from gymnasium.wrappers import FlattenObservation
 
-from cagepool.envs.cyborg import CybORGEnv
+from cagepool.cyborg import CybORGEnv
+from cagepool.envs.env_fns import AnyEnv, is_ours
 from cagepool.envs.make import AnyVectorEnv, Backend, make_vec
-from cagepool.envs.makers import AnyEnv, is_ours
 from cagepool.sim import reds
 
 CYBORG = "cyborg"

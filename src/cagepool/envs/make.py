@@ -5,12 +5,12 @@ from typing import Any, Literal, TypeAlias, Unpack, cast, overload
 
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
-from cagepool.envs.choice import backend_for
-from cagepool.envs.makers import Source, is_ours, makers_for
+from cagepool.envs.auto_backend import backend_for
+from cagepool.envs.env_fns import Source, is_ours, makers_for
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.settings import Autoreset, RenderMode, VectorSettings, mode_name
 from cagepool.envs.workers import WorkerVectorEnv
-from cagepool.envs.workers.settings import WorkerSettings
+from cagepool.envs.workers.config import WorkerSettings
 
 Backend: TypeAlias = Literal["auto", "native", "sync", "pipes", "workers"]
 AnyVectorEnv: TypeAlias = VectorEnv[Any, Any, Any]

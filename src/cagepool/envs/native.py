@@ -9,9 +9,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from cagepool.cyborg.dict_state.export import true_state_dict
 from cagepool.envs import endings, seeding, spaces
 from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, Observations, integers, read_only
-from cagepool.envs.free import Ready, check_min_ready, check_none_is_out, checked_ids
+from cagepool.envs.async_api import Ready, check_min_ready, check_none_is_out, checked_ids
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.pages import Pages
 from cagepool.envs.settings import (
@@ -23,10 +24,9 @@ from cagepool.envs.settings import (
     reset_mask,
     vector_config,
 )
-from cagepool.envs.trees import rows
+from cagepool.envs.space_tree import rows
+from cagepool.sim.action_masks import action_masks
 from cagepool.sim.batch import Batch
-from cagepool.sim.dictionary import true_state_dict
-from cagepool.sim.masks import action_masks
 from cagepool.sim.true_state import TrueState
 
 

@@ -11,6 +11,6 @@ def register() -> None:
         return
     registration.register(
         ENVIRONMENT_ID,
-        entry_point="cagepool.envs.single:Cage2Env",
+        entry_point="cagepool.envs.cage2_env:Cage2Env",
         vector_entry_point="cagepool.envs.native:NativeVectorEnv",
     )

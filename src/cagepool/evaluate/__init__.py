@@ -1,6 +1,6 @@
 """Play a defender against red and tell what it scored."""
 
-from cagepool.evaluate.play import Score, ScoreTable, Trial, score_table
-from cagepool.evaluate.scripted import Defender, scripted_defender
+from cagepool.evaluate.defenders import Defender, scripted_defender
+from cagepool.evaluate.rollout import Score, ScoreTable, Trial, score_table
 
 __all__ = ["Defender", "Score", "ScoreTable", "Trial", "score_table", "scripted_defender"]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cagepool import runs
-from cagepool.evaluate.official import FORMAT, Evaluation, differences
-from cagepool.evaluate.recorded import recorded_games
+from cagepool.evaluate.game_log import recorded_games
+from cagepool.evaluate.protocol import FORMAT, Evaluation, differences
 
 EVALUATION = "evaluation.json"
 GAMES = "games.json"

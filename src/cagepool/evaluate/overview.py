@@ -9,8 +9,8 @@ from typing import Any
 
 from cagepool import runs
 from cagepool.evaluate import files
-from cagepool.evaluate.play import Score
 from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool.evaluate.rollout import Score
 
 SIGNS = {runs.CONFIG, runs.METRICS, runs.CHECKPOINTS}  # any of them makes a folder one of a run
 SEARCH = "decisions.csv"  # makes a folder that of a search, with runs below it

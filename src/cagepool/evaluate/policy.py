@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.games import Games
-from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
+from cagepool.sim.features import BlueInputs, Bytes, Floats, InputConfig, Ints
 
 Layers: TypeAlias = list[tuple[Floats, Floats]]  # weights, (inputs, outputs), and biases
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from cagepool.evaluate.play import Trial, game_seeds, opened, played
-from cagepool.evaluate.scripted import Defender
+from cagepool.evaluate.defenders import Defender
+from cagepool.evaluate.rollout import Trial, game_seeds, opened, played
 from cagepool.sim import Batch, actions
 from cagepool.sim.hosts import HOSTS
 

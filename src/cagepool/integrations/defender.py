@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from cagepool.evaluate.games import Games
-from cagepool.sim.inputs import BlueInputs, Bytes, Floats, InputConfig, Ints
+from cagepool.sim.features import BlueInputs, Bytes, Floats, InputConfig, Ints
 
 PLAIN = InputConfig(
     scan_memory=False, decoys_placed=False, last_action=False, time_left=False, actions="all"

@@ -7,8 +7,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from cagepool.envs.env_fns import AnyEnv, Maker
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.envs.makers import AnyEnv, Maker
 from cagepool.envs.native import NativeVectorEnv
 
 Wrapper: TypeAlias = type[gym.Wrapper[Any, Any, Any, Any]]

@@ -5,12 +5,12 @@ from typing import Any, TypeAlias, Unpack
 import gymnasium as gym
 import numpy as np
 
-from cagepool import _core, extras
+from cagepool import _core, _optional
 from cagepool.envs import Cage2Env
 from cagepool.envs.settings import METADATA, GameSettings, RenderMode
-from cagepool.sim.red_sight import RED_OBSERVATION_SIZE, red_sight
+from cagepool.sim.red_observation import RED_OBSERVATION_SIZE, red_sight
 
-with extras.needed("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
+with _optional.needed("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
     from pettingzoo.utils.conversions import parallel_to_aec
     from pettingzoo.utils.env import AECEnv, ParallelEnv
 

@@ -8,21 +8,21 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from cagepool import extras
+from cagepool import _optional
 from cagepool.envs.arrays import Bools, Infos
+from cagepool.envs.env_fns import Source, is_ours, makers_for
+from cagepool.envs.feature_wrapper import RememberingVectorEnv
 from cagepool.envs.make import AnyVectorEnv, Backend, MakeSettings, make_vec
-from cagepool.envs.makers import Source, is_ours, makers_for
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.envs.remembering import RememberingVectorEnv
-from cagepool.envs.trees import Tree, mapped
-from cagepool.envs.workers.settings import WorkerSettings
+from cagepool.envs.space_tree import Tree, mapped
+from cagepool.envs.workers.config import WorkerSettings
 from cagepool.evaluate import Defender
 from cagepool.integrations.defender import PLAIN, ChoosingDefender
 from cagepool.integrations.members import OPTIONS, Member, Members, Wrapper
 from cagepool.sim.batch import BatchConfig
-from cagepool.sim.inputs import Bytes, Floats, InputConfig, Ints
+from cagepool.sim.features import Bytes, Floats, InputConfig, Ints
 
-with extras.needed("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
+with _optional.needed("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
     from stable_baselines3.common.vec_env import VecEnv
 
 RESTART = ("restarted", "fault")  # what workers say of an environment that was made anew

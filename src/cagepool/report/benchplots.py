@@ -6,9 +6,9 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter, LogLocator, NullFormatter
 
-from cagepool.report.benches import Bar, Group, Sweep
+from cagepool.report.bench_data import Bar, Group, Sweep
 from cagepool.report.colours import series, stand_in
-from cagepool.report.drawing import drawing
+from cagepool.report.svg import drawing
 
 ROW = 21  # pixels a bar
 FAR_APART = 20  # times: beyond, a scale of powers shows more

@@ -17,8 +17,8 @@ from matplotlib.ticker import (
 from numpy.typing import NDArray
 
 from cagepool.report.colours import series, stand_in
-from cagepool.report.drawing import drawing
-from cagepool.report.folder import Folder
+from cagepool.report.run_data import Folder
+from cagepool.report.svg import drawing
 from cagepool.runs import Columns
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from cagepool.report.folder import Folder
-from cagepool.sim.scenario import SUBNET_MEMBERS
+from cagepool.cyborg.dict_state.scenario import SUBNET_MEMBERS
+from cagepool.report.run_data import Folder
 
 ZONES = ("User", "Enterprise", "Operational")  # from red's foothold to its aim
 FOOTHOLD, AIM, HOME = "User0", "Op_Server0", "Defender"

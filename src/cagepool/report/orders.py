@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from cagepool.report.colours import series, stand_in
-from cagepool.report.drawing import drawing
-from cagepool.report.searched import SearchFolder, Training
+from cagepool.report.search_data import SearchFolder, Training
+from cagepool.report.svg import drawing
 
 SHOWN = 25  # orders of the ranking that are drawn
 ROW = 19  # pixels a line

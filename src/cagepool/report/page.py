@@ -8,11 +8,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from cagepool.bench.written import read_result
-from cagepool.report import benches, benchplots, curves, network, orders, shares, tables
+from cagepool.bench.schema import read_result
+from cagepool.report import bench_data, benchplots, breakdowns, curves, network, orders, tables
 from cagepool.report.colours import series
-from cagepool.report.folder import Folder, read_folders
-from cagepool.report.searched import SearchFolder, is_search, read_search
+from cagepool.report.run_data import Folder, read_folders
+from cagepool.report.search_data import SearchFolder, is_search, read_search
 from cagepool.runs import replace_file
 
 STYLES = ("page.css", "replay.css")
@@ -47,7 +47,7 @@ def write_benches(results: Sequence[Mapping[str, Any]], out: Path) -> None:
     Raises:
         ValueError: the page cannot be written.
     """
-    _write(render_benches([benches.benched(result) for result in results]), out)
+    _write(render_benches([bench_data.benched(result) for result in results]), out)
 
 
 def _write(page: str, out: Path) -> None:
@@ -57,7 +57,7 @@ def _write(page: str, out: Path) -> None:
         raise ValueError(f"{out} must be a file that can be written, but: {error}") from None
 
 
-def render_benches(results: Sequence[benches.Benched]) -> str:
+def render_benches(results: Sequence[bench_data.Benched]) -> str:
     """The page about results of benches."""
     return (
         _environment()
@@ -106,12 +106,14 @@ def render(folders: Sequence[Folder]) -> str:
             return_plot=curves.return_plot,
             panels=curves.panels,
             score_tables=tables.score_tables(folders),
-            loss_bars=shares.loss_bars(folders),
-            causes=shares.CAUSES,
-            heat_maps={f.name: shares.heat_maps(f.evaluation) for f in evaluated if f.evaluation},
-            time_bars=shares.time_bars(folders),
-            parts=shares.PARTS,
-            hidden_seconds=shares.hidden_seconds,
+            loss_bars=breakdowns.loss_bars(folders),
+            causes=breakdowns.CAUSES,
+            heat_maps={
+                f.name: breakdowns.heat_maps(f.evaluation) for f in evaluated if f.evaluation
+            },
+            time_bars=breakdowns.time_bars(folders),
+            parts=breakdowns.PARTS,
+            hidden_seconds=breakdowns.hidden_seconds,
             settings=tables.settings(folders),
             replay=network.replay(folders),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cagepool.report.colours import series
-from cagepool.report.folder import Evaluation, Folder, Published
+from cagepool.report.run_data import Evaluation, Folder, Published
 
 
 @dataclass(frozen=True)

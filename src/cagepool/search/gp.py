@@ -15,7 +15,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Product
 from threadpoolctl import threadpool_limits
 
-from cagepool.search.order import POINTS, Floats
+from cagepool.search.permutations import POINTS, Floats
 
 LENGTHS = (1.0, 20.0)  # from almost independent neighbours to orders that hardly differ
 VARIANCES = (0.05, 20.0)  # of standardised scores

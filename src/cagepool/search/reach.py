@@ -4,8 +4,8 @@ from functools import cache
 
 import numpy as np
 
-from cagepool.evaluate.play import Trial, game_seeds, opened, played
-from cagepool.evaluate.scripted import SCRIPTED, scripted_defender
+from cagepool.evaluate.defenders import SCRIPTED, scripted_defender
+from cagepool.evaluate.rollout import Trial, game_seeds, opened, played
 from cagepool.sim import reds
 from cagepool.sim.hosts import HOSTS
 from cagepool.sim.orders import TYPES

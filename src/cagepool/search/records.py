@@ -9,8 +9,8 @@ from typing import Any
 
 from cagepool import runs
 from cagepool.search.folder import DECISIONS, ORDERS, UPDATES
-from cagepool.search.order import reduced
-from cagepool.search.proposal import Proposal
+from cagepool.search.permutations import reduced
+from cagepool.search.strategy import Proposal
 from cagepool.search.ucb import Observation, Outlook
 from cagepool.sim.orders import ALL_ORDERS
 

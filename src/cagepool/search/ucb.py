@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from cagepool.search.gp import pass_probability, posterior
-from cagepool.search.order import Floats
+from cagepool.search.permutations import Floats
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The Python face of the core: games, their names, recordings."""
 
+from cagepool.cyborg.dict_state.export import true_state_dict
+from cagepool.sim.action_masks import ActionMasks, action_masks
 from cagepool.sim.batch import COUNTERS, Batch, BatchConfig
-from cagepool.sim.dictionary import true_state_dict
-from cagepool.sim.masks import ActionMasks, action_masks
-from cagepool.sim.replay import replay
+from cagepool.sim.trace import replay
 from cagepool.sim.true_state import TrueState
 
 __all__ = [

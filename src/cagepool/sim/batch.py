@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
-from cagepool.sim import layout, orders, reds
+from cagepool.sim import dtypes, orders, reds
 
 Doubles: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -87,7 +87,7 @@ class Batch:
     rewards: Doubles  # (games,)
     truncations: NDArray[np.bool_]  # (games,)
     moves: Structs  # (games,), what blue, green and red did in the last step
-    true_state: Structs  # (games,), see layout.TRUE_STATE
+    true_state: Structs  # (games,), see dtypes.TRUE_STATE
     episode_returns: Doubles  # (games,), of the last episode that ended
     episode_lengths: NDArray[np.int32]  # (games,)
     counters: NDArray[np.int32]  # (games, 5), see COUNTERS; no rows without an order
@@ -116,8 +116,8 @@ class Batch:
         self.final_observations = np.zeros((finals, _core.OBSERVATION_SIZE), shown)
         self.rewards = np.zeros(games)
         self.truncations = np.zeros(games, np.bool_)
-        self.moves = np.zeros(games, layout.MOVES)
-        self.true_state = np.zeros(games, layout.TRUE_STATE)
+        self.moves = np.zeros(games, dtypes.MOVES)
+        self.true_state = np.zeros(games, dtypes.TRUE_STATE)
         self.episode_returns = np.zeros(games)
         self.episode_lengths = np.zeros(games, np.int32)
         self.counters = np.zeros((judged, _core.COUNTER_COUNT), np.int32)
@@ -148,8 +148,8 @@ class Batch:
             byte_observations=self.observations if bytes_shown else None,
             rewards=self.rewards,
             truncations=self.truncations,
-            moves=layout.as_bytes(self.moves),
-            true_state=layout.as_bytes(self.true_state),
+            moves=dtypes.as_bytes(self.moves),
+            true_state=dtypes.as_bytes(self.true_state),
             float_final_observations=None if bytes_shown else finals,
             byte_final_observations=finals if bytes_shown else None,
             episode_returns=self.episode_returns,

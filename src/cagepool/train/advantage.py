@@ -5,7 +5,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.sim.inputs import Floats
+from cagepool.sim.features import Floats
 
 Bools: TypeAlias = NDArray[np.bool_]
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from cagepool import runs
 from cagepool.evaluate.files import OUTCOME
-from cagepool.evaluate.play import Score, Trial, game_seeds, played
 from cagepool.evaluate.policy import Policy, PolicyDefender
+from cagepool.evaluate.rollout import Score, Trial, game_seeds, played
 from cagepool.sim import Batch, BatchConfig, orders, reds
 from cagepool.sim.batch import Doubles, Ints
 from cagepool.train.config import TrainConfig
-from cagepool.train.gate import Gate, passes
+from cagepool.train.early_stopping import Gate, passes
 from cagepool.train.kept import order_kept
 
 SEED = 0x0DE5  # of the games of all appraisals: apart from training, checks and evaluation

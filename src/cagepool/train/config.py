@@ -9,8 +9,8 @@ from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import ACTIVATIONS, CAGE_ENVS
 from cagepool.sim import orders, reds
-from cagepool.sim.inputs import InputConfig, action_set
-from cagepool.train.gate import GateConfig
+from cagepool.sim.features import InputConfig, action_set
+from cagepool.train.early_stopping import GateConfig
 
 BACKENDS = (*get_args(Backend), "ray")
 

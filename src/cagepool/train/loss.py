@@ -12,7 +12,7 @@ import torch
 
 from cagepool import _core
 from cagepool.evaluate.policy import NEVER
-from cagepool.sim.inputs import Bytes, Floats, Ints
+from cagepool.sim.features import Bytes, Floats, Ints
 
 
 @dataclass(frozen=True)

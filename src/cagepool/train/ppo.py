@@ -6,15 +6,15 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from cagepool.extras import needed
+from cagepool._optional import needed
 from cagepool.runs import Arrays
-from cagepool.train.collect import Finished
+from cagepool.train.checkpointing import State
+from cagepool.train.collectors import Crew, LocalCrew
 from cagepool.train.config import TrainConfig
-from cagepool.train.crew import Crew, LocalCrew
+from cagepool.train.learner import Learned, Learner, use_threads
 from cagepool.train.networks import Networks
-from cagepool.train.state import State
-from cagepool.train.station import Collected, Streams
-from cagepool.train.update import Learned, Learner, use_threads
+from cagepool.train.rollout import Finished
+from cagepool.train.rollout_worker import Collected, Streams
 
 
 class Update(NamedTuple):
@@ -128,6 +128,6 @@ def _crew(config: TrainConfig) -> Crew:
     if config.backend != "ray":
         return LocalCrew(config)
     with needed("backend ray", "ray", "ray"):
-        from cagepool.train.cluster import RayCrew  # noqa: PLC0415 - takes seconds to load
+        from cagepool.train.ray import RayCrew  # noqa: PLC0415 - takes seconds to load
 
         return RayCrew(config)

@@ -1,62 +1,204 @@
-"""What was collected between two updates, in arrays that are made once."""
+"""Playing: one forward pass a step, straight into the rollout's arrays."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from cagepool.sim.inputs import Bytes, Floats, Ints
+from cagepool import _core
+from cagepool.envs.make import AnyVectorEnv
+from cagepool.sim.compliance import Judge
+from cagepool.sim.features import BlueInputs, Bytes, Floats, Ints
+from cagepool.train.passes import Forward
+from cagepool.train.rollout_buffer import Bools, Final, Rollout
 
-Bools: TypeAlias = NDArray[np.bool_]
 
+class Inputs(Protocol):
+    """Turns observations into policy inputs, and choices into actions."""
 
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a rollout."""
-
-    steps: int
-    games: int
-    inputs: int
+    size: int
     choices: int
-    masked: bool
+    numbers: Ints  # the action behind each choice
+
+    def begin(self, ids: Ints, /) -> None:
+        """Forget the past of these games."""
+
+    def advance(self, played: Ints, observations: Floats, /) -> None:
+        """Take note of what was played and of what was seen next."""
+
+    def write(self, observations: Floats, inputs: Floats, masks: Bytes | None, /) -> None:
+        """Write the inputs and masks as they now stand."""
 
 
-class Rollout:
-    """Row t of everything belongs to step t: what was seen *before* the choice, then what came."""
+class PlainInputs:
+    """Observations as they are, and every action."""
 
-    def __init__(self, shape: Shape) -> None:
-        """Make the arrays."""
-        cells = (shape.steps, shape.games)
-        self.shape = shape
-        self.inputs: Floats = np.zeros((shape.steps + 1, shape.games, shape.inputs), np.float32)
-        self.masks: Bytes | None = (
-            np.ones((shape.steps + 1, shape.games, shape.choices), np.uint8)
-            if shape.masked
-            else None
-        )
-        self.choices: Ints = np.zeros(cells, np.int64)
-        self.log_probabilities: Floats = np.zeros(cells, np.float32)
-        self.rewards: Floats = np.zeros(cells, np.float32)
-        self.ends: Bools = np.zeros(cells, np.bool_)  # the episode ended with this step
-        self.counted: Bools = np.ones(cells, np.bool_)  # the step belongs to the run's episodes
-        self.finals: list[Final] = []
-        self.steps = 0  # those that were played
+    def __init__(self, size: int, choices: int) -> None:
+        """For observations of this many values."""
+        self.size = size
+        self.choices = choices
+        self.numbers = np.arange(choices)
 
-    def begin(self, other: "Rollout | None" = None) -> None:
-        """Start over from the last row, of another rollout if one is given."""
-        source = other or self
-        self.inputs[0] = source.inputs[source.steps]
-        if self.masks is not None and source.masks is not None:
-            self.masks[0] = source.masks[source.steps]
-        self.finals.clear()
-        self.steps = 0
+    def begin(self, _ids: Ints) -> None:
+        """Nothing to forget."""
+
+    def advance(self, _played: Ints, _observations: Floats) -> None:
+        """Nothing to remember."""
+
+    def write(self, observations: Floats, inputs: Floats, _masks: Bytes | None) -> None:
+        """Copy the observations."""
+        inputs[:] = observations.reshape(len(observations), -1)
 
 
-@dataclass(frozen=True)
-class Final:
-    """Last states of episodes that were cut off by their time limit in one step."""
+@dataclass
+class Finished:
+    """Episodes that ended while a rollout was collected."""
 
-    step: int
-    games: Ints
-    inputs: Floats
+    returns: list[float] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    counters: Ints = field(  # (episode, COUNTER_COUNT), no rows without an order
+        default_factory=lambda: np.zeros((0, _core.COUNTER_COUNT), np.int64)
+    )
+
+
+class Collector:
+    """Plays environments with a policy until exactly `total` episodes are over.
+
+    An environment that ends an episode begins another only while episodes are left to begin; what
+    it plays after that is not counted.
+    """
+
+    def __init__(self, envs: AnyVectorEnv, inputs: Inputs, total: int, reward_scale: float) -> None:
+        """Take environments that reset themselves in the step in which they end."""
+        games = envs.num_envs
+        self.envs = envs
+        self.inputs = inputs
+        self.total = total
+        self.begun = min(games, total)
+        self.done = 0
+        self.played_steps = 0
+        self.active: Bools = np.arange(games) < total
+        self.returns = np.zeros(games)
+        self.lengths = np.zeros(games, np.int64)
+        self._reward_scale = reward_scale
+        self._actions: Ints = np.zeros(games, np.int64)
+        self.order_rng: np.random.Generator | None = None  # none: orders stay as they are
+        self.judge: Judge | None = None  # of games that are not the core's
+        self._has_order = len(getattr(envs, "counters", ())) > 0
+
+    def draw_orders(self, rng: np.random.Generator) -> None:
+        """Let every episode be played to an order of its own, from the first ones on."""
+        self.order_rng = rng
+        self._begin_orders(np.arange(self.envs.num_envs))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all episodes have been played."""
+        return self.done == self.total
+
+    def start(self, seed: int, rollout: Rollout) -> None:
+        """Reset the environments and write the first inputs."""
+        observations, _ = self.envs.reset(seed=seed)
+        self.write(observations, rollout, 0)
+
+    def write(self, observations: Any, rollout: Rollout, step: int) -> None:
+        """Write the inputs of a step."""
+        masks = None if rollout.masks is None else rollout.masks[step]
+        self.inputs.write(_floats(observations), rollout.inputs[step], masks)
+
+    def collect(self, actor: Forward, rollout: Rollout, rng: np.random.Generator) -> Finished:
+        """Fill the rollout, or its beginning if the run's last episode ends before."""
+        finished = Finished()
+        uniforms = rng.random(rollout.rewards.shape, np.float32)
+        with torch.inference_mode():
+            for step in range(rollout.shape.steps):
+                rollout.counted[step] = self.active
+                self._choose(actor, rollout, step, uniforms[step])
+                self._play(rollout, step, finished)
+                rollout.steps = step + 1
+                if self.is_over:
+                    break
+        return finished
+
+    def _choose(self, actor: Forward, rollout: Rollout, step: int, uniforms: Floats) -> None:
+        logits = actor.run(torch.from_numpy(rollout.inputs[step])).numpy()
+        masks = None if rollout.masks is None else rollout.masks[step]
+        choices = rollout.choices[step]
+        _core.draw(logits, masks, uniforms, choices, rollout.log_probabilities[step])
+        np.take(self.inputs.numbers, choices, out=self._actions)
+
+    def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
+        if self.judge is not None:
+            self.judge.see(self.envs.true_state, self._actions)  # type: ignore[attr-defined]
+        observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
+        self.returns += rewards
+        self.lengths += 1
+        if self._has_order:
+            rewards = rewards + self.envs.alignment  # type: ignore[attr-defined] # native only
+        elif self.judge is not None:
+            rewards = rewards + self.judge.alignment
+        np.multiply(rewards, self._reward_scale, out=rollout.rewards[step], casting="same_kind")
+        ends = rollout.ends[step]
+        np.logical_or(terminations, truncations, out=ends)
+        seen = _floats(observations)
+        if ends.any():
+            seen = self._end(rollout, step, seen, infos, truncations & ~terminations)
+            self._account(np.flatnonzero(ends), finished)
+        else:
+            self.inputs.advance(self._actions, seen)
+        self.write(seen, rollout, step + 1)
+
+    def _end(self, rollout: Rollout, step: int, seen: Floats, infos: Any, cut_off: Bools) -> Floats:
+        """Keep the last states of what was cut off, and begin new episodes; returns their start."""
+        ended = np.flatnonzero(rollout.ends[step])
+        last = seen.copy()
+        for game in ended:
+            last[game] = _floats(infos["final_obs"][game])
+        self.inputs.advance(self._actions, last)
+        if cut_off.any():
+            rows = np.empty((len(seen), self.inputs.size), np.float32)
+            self.inputs.write(last, rows, None)
+            games = np.flatnonzero(cut_off)
+            rollout.finals.append(Final(step, games, rows[games]))
+        self.inputs.begin(ended)
+        if self.order_rng is not None:
+            self._begin_orders(ended)
+        return seen
+
+    def _begin_orders(self, games: Ints) -> None:
+        assert self.order_rng is not None
+        assert isinstance(self.inputs, BlueInputs)
+        drawn = self.order_rng.integers(_core.ORDER_COUNT, size=len(games), dtype=np.uint8)
+        self.envs.batch.orders[games] = drawn  # type: ignore[attr-defined] # native only
+        self.inputs.memories[games, _core.MEMORY_ORDER_OFFSET] = drawn
+
+    def _kept(self, ended: Ints) -> Ints:
+        """Counters of the episodes that ended and count; no rows without an order."""
+        is_counted = self.active[ended]
+        if self.judge is not None:
+            return self.judge.take(ended)[is_counted]
+        if self._has_order:
+            of_batch = self.envs.batch.episode_counters  # type: ignore[attr-defined]
+            return of_batch[ended[is_counted]]  # type: ignore[no-any-return]
+        return np.zeros((0, _core.COUNTER_COUNT), np.int64)
+
+    def _account(self, ended: Ints, finished: Finished) -> None:
+        counted = ended[self.active[ended]]
+        finished.returns += self.returns[counted].tolist()
+        finished.lengths += self.lengths[counted].tolist()
+        finished.counters = np.concatenate([finished.counters, self._kept(ended)])
+        self.played_steps += int(self.lengths[counted].sum())
+        self.done += len(counted)
+        going_on = min(len(counted), self.total - self.begun)
+        self.begun += going_on
+        self.active[counted[going_on:]] = False
+        self.returns[ended] = 0
+        self.lengths[ended] = 0
+
+
+def _floats(observations: Any) -> Floats:
+    return np.ascontiguousarray(observations, np.float32)
+
+
+__all__ = ["BlueInputs", "Collector", "Finished", "Inputs", "PlainInputs"]

@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from cagepool.envs.probes import Probe
+from cagepool.bench.dummy_envs import Probe
 
 SLEEP_S = 0.002
 

@@ -11,8 +11,8 @@ from cagepool import runs
 from cagepool.bench.profile.result import Profile
 from cagepool.bench.profile.train import profile_training
 from cagepool.runs import Columns
-from cagepool.train.collect import Collector
 from cagepool.train.config import from_dict
+from cagepool.train.rollout import Collector
 from tests.train.listening import Silent, never
 
 SMALL = {"n_envs": 50, "max_steps": 25, "update_steps": 25, "total_episodes": 600, "checks": 2,

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv
-from cagepool.envs.trees import check_supported
+from cagepool.envs.space_tree import check_supported
 from tests.envs.contract import assert_same
 from tests.envs.workers.toys import SPACES, Sampler
 

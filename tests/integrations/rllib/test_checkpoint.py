@@ -12,7 +12,7 @@ from ray.rllib.connectors.env_to_module import MeanStdFilter
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from cagepool.cli import main
-from cagepool.evaluate.play import Trial, played
+from cagepool.evaluate.rollout import Trial, played
 from cagepool.integrations.rllib import ppo_config
 from cagepool.integrations.rllib.checkpoint import MODULE, contender
 from cagepool.sim import Batch, BatchConfig

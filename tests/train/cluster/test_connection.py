@@ -8,7 +8,7 @@ import time
 import pytest
 
 from cagepool.cli.main import run as command
-from cagepool.train.cluster import connected
+from cagepool.train.ray import connected
 
 
 def refused(address: str, sentence: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from cagepool import runs
 from cagepool.cli.main import run as command
-from cagepool.train import session
+from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from cagepool.train.ppo import Trainer
 from tests.train.cluster.nodes import TwoNodes, two_nodes
@@ -77,7 +77,7 @@ def test_a_node_killed_in_training_costs_nothing_and_is_counted(
         return False
 
     run = runs.create(tmp_path / "run", TWO.as_dict(), "0.1.0")
-    assert session.train(run, Silent(), kill)
+    assert runner.train(run, Silent(), kill)
     cluster.replace_node()
 
     assert command(["runs", str(tmp_path)]) == 0
@@ -90,7 +90,7 @@ def test_a_run_of_two_actors_resumes_to_the_same_numbers(
     cluster: TwoNodes, undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = runs.create(tmp_path / "run", TWO.as_dict(), "0.1.0")
-    assert not session.train(run, Silent(), after(4))
+    assert not runner.train(run, Silent(), after(4))
     assert command(["train", "--resume", str(run.path), "--ray-address", cluster.address]) == 0
 
     assert f"score it with: cagepool evaluate {run.path}" in capsys.readouterr().out

@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from cagepool.bench import machine
-from cagepool.bench.neighbours import Busy, Watch
 from cagepool.bench.profile.accounts import Block, settled
 from cagepool.bench.profile.clock import Stage, StageClock
 from cagepool.bench.profile.slices import Slices
+from cagepool.bench.system_load import Busy, Watch
 
 MAIN = "main"
 

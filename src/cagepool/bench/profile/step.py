@@ -13,10 +13,10 @@ from cagepool.bench.profile.slices import Slices
 from cagepool.bench.profile.traffic import Traffic
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.envs.arrays import Bools, Ints
+from cagepool.envs.env_fns import is_ours
 from cagepool.envs.learning import CYBORG, learning_vec
-from cagepool.envs.makers import is_ours
-from cagepool.sim import layout, orders
-from cagepool.sim.judge import Judge
+from cagepool.sim import dtypes, orders
+from cagepool.sim.compliance import Judge
 
 SLICES = 200  # at most
 LEAST = 5  # steps of a slice, or what is between slices would weigh too much
@@ -149,7 +149,7 @@ class Stepping:
         if not is_due:
             return
         if isinstance(self.envs, NativeVectorEnv):
-            layout.as_bytes(self.envs.batch.true_state).copy()
+            dtypes.as_bytes(self.envs.batch.true_state).copy()
         else:
             self.envs.call("true_state")
 

@@ -7,7 +7,7 @@ from typing import Any
 from cagepool.bench.profile.instruments import Instruments
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.envs.trees import mapped
+from cagepool.envs.space_tree import mapped
 
 OUTCOME_BYTES = 8 + 1 + 1  # of an environment: reward, terminated, truncated
 

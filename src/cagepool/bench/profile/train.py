@@ -11,17 +11,17 @@ from cagepool.bench.profile.places import notes_on, watch_envs
 from cagepool.bench.profile.result import Profile, Subject, result_of
 from cagepool.bench.profile.slices import Slices
 from cagepool.bench.profile.traffic import Traffic
-from cagepool.train import session
-from cagepool.train.crew import LocalCrew
+from cagepool.train import runner
+from cagepool.train.collectors import LocalCrew
+from cagepool.train.logging import Recorder
 from cagepool.train.ppo import Trainer
-from cagepool.train.record import Recorder
-from cagepool.train.station import Station
+from cagepool.train.rollout_worker import Station
 
 
 def profile_training(
-    run: runs.Run, listener: session.Listener, should_stop: Callable[[], bool]
+    run: runs.Run, listener: runner.Listener, should_stop: Callable[[], bool]
 ) -> Profile:
-    """Train a run as `session.train` does, and tell where the time went.
+    """Train a run as `runner.train` does, and tell where the time went.
 
     Every step of every slice, which is what is collected for an update, can't be looked into for
     nothing; see `Slices`.
@@ -36,7 +36,7 @@ def profile_training(
         watched = _Watched(clock, slices, stack)
         stack.enter_context(watched.instruments(listener))
         with clock.running(Spot("train", Stage.OTHER)):
-            session.train(run, listener, should_stop)
+            runner.train(run, listener, should_stop)
     return result_of(subject, clock, slices, watched.traffic_per_step(), watched.notes)
 
 
@@ -50,12 +50,12 @@ class _Watched:
         self._stack = stack
         self._traffic: Traffic
 
-    def instruments(self, listener: session.Listener) -> Instruments:
+    def instruments(self, listener: runner.Listener) -> Instruments:
         found, clock = Instruments(), self._clock
-        found.put(session, "Trainer", self._making(Trainer, self._follow_trainer))
-        found.put(session, "Recorder", self._making(Recorder, self._follow_recorder))
-        found.watch(clock, session, "check", Stage.CHECKS)
-        found.watch(clock, session, "write_outcome", Stage.CHECKS)
+        found.put(runner, "Trainer", self._making(Trainer, self._follow_trainer))
+        found.put(runner, "Recorder", self._making(Recorder, self._follow_recorder))
+        found.watch(clock, runner, "check", Stage.CHECKS)
+        found.watch(clock, runner, "write_outcome", Stage.CHECKS)
         found.watch(clock, runs.Run, "save_checkpoint", Stage.LOGGING)
         found.watch(clock, listener, "updated", Stage.LOGGING)
         found.watch(clock, listener, "checked", Stage.LOGGING)

@@ -13,18 +13,18 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool.envs import seeding
-from cagepool.envs.alone import alone
 from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, read_only
-from cagepool.envs.free import Ready, check_min_ready, check_none_is_out, checked_ids
-from cagepool.envs.gathering import gathered
-from cagepool.envs.makers import Maker
+from cagepool.envs.async_api import Ready, check_min_ready, check_none_is_out, checked_ids
+from cagepool.envs.env_fns import Maker
+from cagepool.envs.info_batching import gathered
 from cagepool.envs.settings import Autoreset, mode_name, reset_mask
-from cagepool.envs.trees import Tree, assign, copied, rows
+from cagepool.envs.space_tree import Tree, assign, copied, rows
+from cagepool.envs.thread_guard import alone
 from cagepool.envs.workers import faults
 from cagepool.envs.workers.awaiting import readable
+from cagepool.envs.workers.config import PoolConfig, WorkerSettings
 from cagepool.envs.workers.messages import Task
 from cagepool.envs.workers.pool import Pool
-from cagepool.envs.workers.settings import PoolConfig, WorkerSettings
 
 _EVERYWHERE = slice(None)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cagepool.envs.workers.block import Marks
-from cagepool.envs.workers.line import Line
+from cagepool.envs.workers.process import Line
+from cagepool.envs.workers.shared_memory import Marks
 from cagepool.errors import EnvironmentFault
 
 

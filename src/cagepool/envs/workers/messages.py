@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cagepool.envs.settings import Autoreset
-from cagepool.envs.workers.block import Form
-from cagepool.envs.workers.truth import TrueStateMode
+from cagepool.envs.workers.shared_memory import Form
+from cagepool.envs.workers.true_state import TrueStateMode
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,14 +16,21 @@ import numpy as np
 
 from cagepool import _core
 from cagepool.envs.arrays import Bools, Infos, Ints
-from cagepool.envs.makers import Maker
-from cagepool.envs.trees import mapped
-from cagepool.envs.workers import faults, wire
-from cagepool.envs.workers.block import Block, Form, Marks, mapped_block, mapped_marks, new_memory
-from cagepool.envs.workers.line import Line
+from cagepool.envs.env_fns import Maker
+from cagepool.envs.space_tree import mapped
+from cagepool.envs.workers import faults, protocol
+from cagepool.envs.workers.config import PoolConfig
 from cagepool.envs.workers.messages import Answer, Fault, Given, Made, Task
+from cagepool.envs.workers.process import Line
 from cagepool.envs.workers.routes import Routes
-from cagepool.envs.workers.settings import PoolConfig
+from cagepool.envs.workers.shared_memory import (
+    Block,
+    Form,
+    Marks,
+    mapped_block,
+    mapped_marks,
+    new_memory,
+)
 from cagepool.errors import EnvironmentFault
 
 _CLOSING_S = 5.0  # that environments have to close
@@ -54,7 +61,7 @@ class Pool:
         self.lines, self.infos, self.ready, self.away = [], {}, 0, 0
         self.restarts = np.zeros(len(makers), np.int64)
         self.out = np.zeros(len(makers), np.bool_)
-        self._arrived: list[wire.Words] = []
+        self._arrived: list[protocol.Words] = []
         self._begun = False
         self._faults = 0
         self._owner = os.getpid()
@@ -84,12 +91,12 @@ class Pool:
     def ask_all(self) -> None:
         """Let every environment be stepped, with one answer a worker."""
         for line in self.lines:
-            line.doing, line.request = "stepped", wire.ALL
-            self._write(line, wire.ALL, line.task.stop - line.task.start)
+            line.doing, line.request = "stepped", protocol.ALL
+            self._write(line, protocol.ALL, line.task.stop - line.task.start)
 
     def ask(self, line: Line, request: str, arguments: tuple[object, ...], answers: int) -> None:
         """Let a worker call its method of this name; it answers for so many environments."""
-        line.doing, line.request = f"asked to {request}", wire.message((request, arguments))
+        line.doing, line.request = f"asked to {request}", protocol.message((request, arguments))
         self._write(line, line.request, answers)
 
     def ask_for(self, ids: Ints) -> None:
@@ -117,7 +124,7 @@ class Pool:
         if not events or monotonic() >= self._watch_next_s:
             self._watch()
 
-    def taken(self) -> wire.Words:
+    def taken(self) -> protocol.Words:
         """Environments that have answered since the last call, in the order of their answers."""
         arrived, self._arrived, self.ready = self._arrived, [], 0
         return arrived[0] if len(arrived) == 1 else np.concatenate(arrived)
@@ -181,8 +188,8 @@ class Pool:
         line = Line(task, self._memory, self._life_of_workers)
         self._by_pipe[line.inbox.pipe] = line
         self._epoll.register(line.inbox.pipe, select.EPOLLIN)
-        with suppress(wire.HungUp, TimeoutError):  # it will be found dead or hung
-            line.write(wire.message(task), self.config.timeout)
+        with suppress(protocol.HungUp, TimeoutError):  # it will be found dead or hung
+            line.write(protocol.message(task), self.config.timeout)
         return line
 
     def _write(self, line: Line, content: bytes, answers: int) -> None:
@@ -194,7 +201,7 @@ class Pool:
     def _deliver(self, line: Line, content: bytes) -> None:
         try:
             line.write(content, self.config.timeout)
-        except wire.HungUp:
+        except protocol.HungUp:
             self._replace(line, faults.died(line, self._mark(line)))
         except TimeoutError:
             self._replace(line, self._hung(line))
@@ -202,7 +209,7 @@ class Pool:
     def _hear(self, line: Line) -> None:
         try:
             words, messages = line.inbox.read()
-        except wire.HungUp:
+        except protocol.HungUp:
             self._replace(line, faults.died(line, self._mark(line)))
             return
         for content in messages:
@@ -236,7 +243,7 @@ class Pool:
             self._deliver(line, line.request)
         elif line.waiting:
             waiting = self.out.copy()
-            waiting[np.concatenate([*self._arrived, wire.NONE])] = False
+            waiting[np.concatenate([*self._arrived, protocol.NONE])] = False
             ids = np.flatnonzero(waiting[line.task.start : line.task.stop]) + line.task.start
             self._deliver(line, ids.astype(np.int32).tobytes())
 

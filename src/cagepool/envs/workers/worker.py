@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from cagepool._core import StepLoop
 from cagepool.envs.arrays import Infos
-from cagepool.envs.makers import AnyEnv, Maker
-from cagepool.envs.trees import check_supported
-from cagepool.envs.workers import wire
-from cagepool.envs.workers.block import Form, Marks, mapped_block, mapped_marks
+from cagepool.envs.env_fns import AnyEnv, Maker
+from cagepool.envs.space_tree import check_supported
+from cagepool.envs.workers import protocol
+from cagepool.envs.workers.env_runner import Stepper
 from cagepool.envs.workers.messages import Answer, Fault, Made, Task
-from cagepool.envs.workers.stepper import Stepper
-from cagepool.envs.workers.truth import form_of
+from cagepool.envs.workers.shared_memory import Form, Marks, mapped_block, mapped_marks
+from cagepool.envs.workers.true_state import form_of
 
 
 class _Reported(BaseException):
@@ -31,11 +31,11 @@ def main(requests: int, answers: int, memory: int, life: int) -> None:
     for descriptor in (requests, answers, memory, life):
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - takes no keywords
     threading.Thread(target=_end_with_caller, args=(life,), daemon=True).start()
-    worker = Worker(wire.Inbox(requests), answers, memory)
-    with suppress(wire.HungUp, _Reported):
+    worker = Worker(protocol.Inbox(requests), answers, memory)
+    with suppress(protocol.HungUp, _Reported):
         try:
             worker.run()
-        except (wire.HungUp, _Reported):
+        except (protocol.HungUp, _Reported):
             raise
         except BaseException:  # noqa: BLE001 - an environment cannot be made, or not be made anew
             worker.report_last(traceback.format_exc())
@@ -56,7 +56,7 @@ class Worker:
     _stepper: Stepper
     _mark: NDArray[np.int64]
 
-    def __init__(self, inbox: wire.Inbox, answers: int, memory: int) -> None:
+    def __init__(self, inbox: protocol.Inbox, answers: int, memory: int) -> None:
         """Take the ends of the pipes and the memory."""
         self._inbox = inbox
         self._answers = answers
@@ -79,13 +79,13 @@ class Worker:
             for request, arguments in messages:
                 getattr(self, request)(*arguments)
             if len(words) and not loop.answer(self._answers, words.tobytes()):
-                raise wire.HungUp
+                raise protocol.HungUp
 
     def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> None:
         """Start episodes."""
         infos = self._stepper.reset(places, seeds, options)
         answered = np.array(places, np.int32) + np.int32(self._task.start)
-        wire.write(self._answers, infos + answered.tobytes())
+        protocol.write(self._answers, infos + answered.tobytes())
 
     def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Call a method of each environment, or get an attribute."""
@@ -150,11 +150,11 @@ class Worker:
             for place, env in enumerate(self._envs):
                 self._mark[0] = self._task.start + place
                 values.append(act(env, place))
-            answer = wire.message(Answer(values))
+            answer = protocol.message(Answer(values))
         except Exception:  # noqa: BLE001 - an environment may raise anything
-            answer = wire.message(Answer([], self._task.start + place, traceback.format_exc()))
+            answer = protocol.message(Answer([], self._task.start + place, traceback.format_exc()))
         self._mark[0] = Marks.NOWHERE
-        wire.write(self._answers, answer)
+        protocol.write(self._answers, answer)
 
     def _send(self, content: object) -> None:
-        wire.write(self._answers, wire.message(content))
+        protocol.write(self._answers, protocol.message(content))

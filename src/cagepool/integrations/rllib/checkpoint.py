@@ -13,8 +13,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModule
 
 from cagepool import _core
-from cagepool.evaluate.contenders import Contender
 from cagepool.evaluate.games import Games
+from cagepool.evaluate.resolve import Contender
 from cagepool.integrations.rllib.quiet import quietly
 from cagepool.sim.batch import BatchConfig, Ints
 

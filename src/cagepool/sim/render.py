@@ -1,0 +1,92 @@
+"""One game as text: blue's view of the network beside the truth."""
+
+from collections.abc import Iterator, Sequence
+
+from cagepool import _core
+from cagepool.cyborg.dict_state import scenario
+from cagepool.sim import actions, hosts, reds
+from cagepool.sim.batch import Batch
+
+_NONE = "."
+_ACTIVITY = (_NONE, "Scan", "Exploit")
+_COMPROMISED = (_NONE, "Unknown", "User", "Privileged")
+_ACCESS = (_NONE, "user", "privileged")
+_SUCCESS = {-1: "UNKNOWN", 0: "FALSE", 1: "TRUE"}
+_BAR = "|"
+_COLUMNS = (
+    *("host", "subnet", _BAR, "activity", "compromised", _BAR),
+    *("access", "priv", "seen", "unseen", "malware", "decoys"),
+)
+
+
+def picture(batch: Batch, game: int) -> str:
+    """Draw one game as a table of its hosts, the last step above it and OTService below.
+
+    `priv`, `seen` and `unseen` count red's sessions: privileged ones, and those at user level that
+    blue has seen and can remove, or has not.
+    """
+    rows = [_host(batch, game, host) for host in range(_core.HOST_COUNT)]
+    lines = [*_last_step(batch, game), "", *_table(rows), "", _service(batch, game)]
+    return "\n".join(lines) + "\n"
+
+
+def _last_step(batch: Batch, game: int) -> Iterator[str]:
+    state, moves = batch.true_state[game], batch.moves[game]
+    step = batch.core.steps(game)
+    red, edition = list(reds.RED_AGENTS)[state["red"]], list(reds.EDITIONS)[state["edition"]]
+    yield f"step {step}, red {red}, edition {edition}"
+    if step == 0:  # any moves are those of the episode before
+        return
+    yield f"blue    {actions.name(moves['blue_action'])}: {_SUCCESS[int(moves['blue_success'])]}"
+    if moves["green_host"] >= 0:
+        yield f"green   PortScan {hosts.name(moves['green_host'])}"
+    exploit = f" by {actions.EXPLOITS[moves['exploit']]}" if moves["exploit"] >= 0 else ""
+    red_move = actions.red_move(moves["red_kind"], moves["red_target"])
+    yield f"red     {red_move}{exploit}: {_SUCCESS[int(moves['red_success'])]}"
+    yield f"reward  {batch.rewards[game]:.1f}"
+
+
+def _host(batch: Batch, game: int, host: int) -> list[str]:
+    state = batch.true_state[game]
+    activity = int(batch.observations[game, 4 * host : 4 * host + 2].sum())
+    sessions = (state[kind][host] for kind in ("privileged", "user_seen", "user_unseen"))
+    return [
+        hosts.name(host),
+        scenario.SUBNET_OF[hosts.name(host)],
+        _BAR,
+        _ACTIVITY[activity],
+        _COMPROMISED[state["compromised"][host]],
+        _BAR,
+        _ACCESS[state["access"][host]],
+        *(str(count) if count else _NONE for count in sessions),
+        "file" if state["malware"][host] else _NONE,
+        _decoys(int(state["decoys"][host])),
+    ]
+
+
+def _decoys(placed: int) -> str:
+    names = [name for bit, name in enumerate(actions.DECOYS) if placed >> bit & 1]
+    again = placed >> len(actions.DECOYS)
+    return (" ".join(names) + (f" x{again + 1}" if again else "")) or _NONE
+
+
+def _service(batch: Batch, game: int) -> str:
+    state = batch.true_state[game]
+    running = "runs" if state["ot_running"] else "is stopped"
+    known = "red knows of it" if state["ot_service_known"] else "red does not know of it"
+    exposed = "can stop it" if state["ot_pid_known"] else "can no longer stop it"
+    return f"OTService {running}; {known}; Impact {exposed}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    lines = [_COLUMNS, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    heading, *body = (
+        [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines
+    )
+    columns = "  ".join(heading)
+    blue, truth = columns.index(_BAR), columns.rindex(_BAR)
+    yield f"{'':{blue}}{_BAR}  {'what blue sees':{truth - blue - 3}}{_BAR}  what is true"
+    yield columns.rstrip()
+    for line in body:
+        yield "  ".join(line).rstrip()

@@ -1,0 +1,130 @@
+"""What a run writes down while it is under way."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from cagepool import runs
+from cagepool.train.evaluation import Check
+from cagepool.train.events import Events
+from cagepool.train.kept import kept_shares, order_kept
+from cagepool.train.ppo import Update
+from cagepool.train.rollout import Finished
+
+PROGRESS = ("update", "episodes", "steps", "seconds")
+METRICS = (
+    *PROGRESS,
+    "return_mean",
+    "return_std",
+    "length_mean",
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "kl",
+    "clip_fraction",
+    "explained_variance",
+    "gradient_norm",
+    "learning_rate",
+    "staleness",
+    "replaced",
+    "collect_seconds",
+    "wait_seconds",
+    "update_seconds",
+    "other_seconds",
+    "alignment_mean",
+    "compliance",
+    "coverage",
+    "decisions",
+    "fixes",
+    "wasted_fixes",
+)
+CHECKS = (*PROGRESS, "score", "standard_error", "best")
+
+Row = dict[str, float]
+
+
+class Moment(NamedTuple):
+    """How far a run is."""
+
+    update: int
+    episodes: int
+
+
+class Recorder:
+    """Tables and TensorBoard events of a run, from its start or from the update it resumes at."""
+
+    def __init__(self, run: runs.Run, resumed_at: Moment | None = None) -> None:
+        """Begin, or drop what was written after the moment at which the run resumes."""
+        self._settings = run.settings
+        until = None if resumed_at is None else resumed_at.update
+        self._metrics = runs.Table(run.path / runs.METRICS, METRICS, until=until)
+        self._checks = runs.Table(run.path / runs.CHECKS, CHECKS, until=until)
+        dropped = None if resumed_at is None else resumed_at.episodes + 1
+        self._events = Events(run.path, dropped)
+
+    def update(self, update: Update, seconds: float, other_seconds: float) -> Row:
+        """Write down an update; returns its row."""
+        row = _row(update) | _workflow(update.finished, self._settings)
+        row |= {"seconds": seconds, "other_seconds": other_seconds}
+        self._metrics.append(row)
+        self._show(row)
+        return row
+
+    def check(self, row: Row, check: Check, *, is_best: bool) -> None:
+        """Write down a check of the policy of that row."""
+        progress = {name: row[name] for name in PROGRESS}
+        self._checks.append({**progress, **check._asdict(), "best": float(is_best)})
+        self._events.add({"check/score": check.score}, int(row["episodes"]))
+
+    def close(self) -> None:
+        """Close all files."""
+        self._metrics.close()
+        self._checks.close()
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _show(self, row: Row) -> None:
+        shown = ((name, row.get(name, np.nan)) for name in METRICS[len(PROGRESS) :])
+        values = {f"train/{name}": value for name, value in shown if not np.isnan(value)}
+        self._events.add(values, int(row["episodes"]))
+
+
+def _row(update: Update) -> Row:
+    returns, lengths = update.finished.returns, update.finished.lengths
+    parts = update.learned.parts
+    return {
+        "update": update.number,
+        "episodes": update.episodes,
+        "steps": update.steps,
+        "return_mean": float(np.mean(returns)) if returns else np.nan,
+        "return_std": float(np.std(returns)) if returns else np.nan,
+        "length_mean": float(np.mean(lengths)) if lengths else np.nan,
+        "policy_loss": parts.policy,
+        "value_loss": parts.value,
+        "entropy": parts.entropy,
+        "kl": parts.kl,
+        "clip_fraction": parts.clip_fraction,
+        "explained_variance": update.learned.explained_variance,
+        "gradient_norm": update.learned.gradient_norm,
+        "learning_rate": update.learning_rate,
+        "staleness": update.staleness,
+        "replaced": update.replaced,
+        "collect_seconds": update.collect_seconds,
+        "wait_seconds": update.wait_seconds,
+        "update_seconds": update.update_seconds,
+    }
+
+
+def _workflow(finished: Finished, settings: Mapping[str, Any]) -> Row:
+    """How an order was kept; `alignment_mean` is the alignment reward of an episode."""
+    if not len(finished.counters):
+        return {}
+    shares = kept_shares(finished.counters)
+    alignment = settings["alignment_lambda"] * float(shares.mean())
+    return {"alignment_mean": alignment, **order_kept(finished.counters, settings["definition"])}
