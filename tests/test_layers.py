@@ -22,7 +22,8 @@ LAYERS = (
     ("cyborg.agent", "cyborg.engine", "cyborg.parity"),
     ("evaluate",),
     ("envs", "cyborg"),
-    ("sim", "cyborg.dict_state"),
+    ("cyborg.dict_state",),
+    ("sim",),
     ("_core",),
 )
 # Packages whose top only re-exports, on first use, names of the layers inside.

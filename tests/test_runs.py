@@ -71,7 +71,7 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
 def test_a_disk_that_is_almost_full_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "SPARE_BYTES", 10**18)
+    monkeypatch.setattr(runs.folder, "SPARE_BYTES", 10**18)
     with pytest.raises(ValueError, match=r"must be writable.*MB must be free, there are \d+ MB"):
         new_run(tmp_path / "run")
 
@@ -138,7 +138,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_older_one(
         if broken in (path.name, "rename"):
             raise OSError(28, "No space left on device")
 
-    owner, name = (Path, "rename") if broken == "rename" else (runs, "_write")
+    owner, name = (Path, "rename") if broken == "rename" else (runs.folder, "_write")
     monkeypatch.setattr(owner, name, full)
     with pytest.raises(OSError, match="No space left"):
         run.save_checkpoint("last", arrays(2), {"update": 2})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.cyborg.parity import (
     BLUES,
     Cell,
@@ -22,7 +23,7 @@ from cagepool.cyborg.parity import (
 )
 from cagepool.cyborg.parity.recorder import sessions_of
 from cagepool.cyborg.parity.twin import Twin
-from cagepool.sim import actions, dtypes, replay, true_state_dict
+from cagepool.sim import actions, dtypes, replay
 from cagepool.sim.trace import Trace
 from tests.sim.games import GOLDEN, play, started
 

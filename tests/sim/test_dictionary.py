@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cagepool.cyborg.dict_state import enums
+from cagepool.cyborg.dict_state import enums, true_state_dict
 from cagepool.cyborg.dict_state.enums import (
     Architecture,
     OperatingSystemDistribution,
@@ -19,7 +19,7 @@ from cagepool.cyborg.dict_state.enums import (
     TransportProtocol,
     TrinaryEnum,
 )
-from cagepool.sim import Batch, actions, true_state_dict
+from cagepool.sim import Batch, actions
 from cagepool.sim.hosts import HOSTS
 from tests.sim.games import play, started
 

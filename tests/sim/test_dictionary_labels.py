@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cagepool.sim import true_state_dict
+from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.sim.hosts import HOSTS, index
 from tests.sim.games import SEEDS, play, started
 

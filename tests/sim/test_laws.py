@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cagepool import _core
-from cagepool.cyborg.dict_state.scenario import SUBNET_MEMBERS
 from cagepool.sim import actions, hosts
+from cagepool.sim.hosts import SUBNET_MEMBERS
 from tests.sim.games import (
     ACTIONS,
     GAMES,

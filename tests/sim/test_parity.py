@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from cagepool import _core
-from cagepool.cyborg.dict_state import enums, scenario
-from cagepool.sim import Batch, actions, true_state_dict
+from cagepool.cyborg.dict_state import enums, scenario, true_state_dict
+from cagepool.sim import Batch, actions
 from cagepool.sim.hosts import HOSTS, SUBNETS
 from tests.sim.games import rows, started
 

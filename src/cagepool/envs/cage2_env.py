@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import Env
 from numpy.typing import NDArray
 
-from cagepool.cyborg.dict_state.export import true_state_dict
+from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.envs import seeding, spaces
 from cagepool.envs.arrays import Bools, Infos, Ints, Observations
 from cagepool.envs.holder import BatchHolder

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from cagepool.cyborg.dict_state.export import true_state_dict
+from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.envs import endings, seeding, spaces
 from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, Observations, integers, read_only
 from cagepool.envs.async_api import Ready, check_min_ready, check_none_is_out, checked_ids

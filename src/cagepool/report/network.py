@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from cagepool.cyborg.dict_state.scenario import SUBNET_MEMBERS
 from cagepool.report.run_data import Folder
+from cagepool.sim.hosts import SUBNET_MEMBERS
 
 ZONES = ("User", "Enterprise", "Operational")  # from red's foothold to its aim
 FOOTHOLD, AIM, HOME = "User0", "Op_Server0", "Defender"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from cagepool.cyborg.dict_state.scenario import SUBNET_OF
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.runs import Columns, Run, open_run
 from cagepool.shapes import check
+from cagepool.sim.hosts import SUBNET_OF
 
 FORMAT = 1  # of evaluation.json and games.json
 

@@ -1,6 +1,5 @@
 """The Python face of the core: games, their names, recordings."""
 
-from cagepool.cyborg.dict_state.export import true_state_dict
 from cagepool.sim.action_masks import ActionMasks, action_masks
 from cagepool.sim.batch import COUNTERS, Batch, BatchConfig
 from cagepool.sim.trace import replay
@@ -14,5 +13,4 @@ __all__ = [
     "TrueState",
     "action_masks",
     "replay",
-    "true_state_dict",
 ]

@@ -20,6 +20,12 @@ HOSTS = (
 SUBNETS = ("Enterprise", "Operational", "User")
 assert len(HOSTS) == _core.HOST_COUNT
 assert len(SUBNETS) == _core.SUBNET_COUNT
+SUBNET_MEMBERS = {
+    "Enterprise": ("Enterprise0", "Enterprise1", "Enterprise2", "Defender"),
+    "Operational": ("Op_Server0", "Op_Host0", "Op_Host1", "Op_Host2"),
+    "User": ("User0", "User1", "User2", "User3", "User4"),
+}
+SUBNET_OF = {host: subnet for subnet, members in SUBNET_MEMBERS.items() for host in members}
 _INDEX = {name: index for index, name in enumerate(HOSTS)}
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from cagepool import _core
-from cagepool.cyborg.dict_state import scenario
 from cagepool.sim import actions, hosts, reds
 from cagepool.sim.batch import Batch
 
@@ -52,7 +51,7 @@ def _host(batch: Batch, game: int, host: int) -> list[str]:
     sessions = (state[kind][host] for kind in ("privileged", "user_seen", "user_unseen"))
     return [
         hosts.name(host),
-        scenario.SUBNET_OF[hosts.name(host)],
+        hosts.SUBNET_OF[hosts.name(host)],
         _BAR,
         _ACTIVITY[activity],
         _COMPROMISED[state["compromised"][host]],

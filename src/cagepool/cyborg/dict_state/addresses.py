@@ -4,7 +4,8 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 from random import Random
 
-from cagepool.cyborg.dict_state.scenario import PROCESSES, SUBNET_MEMBERS
+from cagepool.cyborg.dict_state.scenario import PROCESSES
+from cagepool.sim.hosts import SUBNET_MEMBERS
 
 # Primes, so that every stride visits all numbers before one comes again.
 _PIDS = 32719  # room for the 27 fixed ones below 32768

@@ -7,7 +7,7 @@ from cagepool import _core
 from cagepool.cyborg.dict_state import addresses, enums, scenario
 from cagepool.cyborg.dict_state.scenario import Account, Process, Session
 from cagepool.sim.batch import Batch
-from cagepool.sim.hosts import HOSTS, index
+from cagepool.sim.hosts import HOSTS, SUBNET_OF, index
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -130,7 +130,7 @@ class _Export:
         return [
             *({"IP Address": other} for other in bare if other != address),
             _interface("lo", scenario.LOOPBACK, scenario.LOOPBACK_NETWORK),
-            _interface("eth0", address, self.labels.networks[scenario.SUBNET_OF[host]]),
+            _interface("eth0", address, self.labels.networks[SUBNET_OF[host]]),
         ]
 
 

@@ -8,12 +8,6 @@ from typing import NamedTuple
 
 from cagepool.cyborg.dict_state.enums import Path, ProcessName, ProcessType, SessionType
 
-SUBNET_MEMBERS = {
-    "Enterprise": ("Enterprise0", "Enterprise1", "Enterprise2", "Defender"),
-    "Operational": ("Op_Server0", "Op_Host0", "Op_Host1", "Op_Host2"),
-    "User": ("User0", "User1", "User2", "User3", "User4"),
-}
-SUBNET_OF = {host: subnet for subnet, members in SUBNET_MEMBERS.items() for host in members}
 WINDOWS = ("Enterprise1", "Enterprise2", "User0", "User1", "User2")
 
 ANY_ADDRESS = IPv4Address("0.0.0.0")

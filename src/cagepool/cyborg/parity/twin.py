@@ -5,9 +5,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.cyborg.parity.compare import Mismatch
 from cagepool.cyborg.parity.recorder import Recording, Sessions, sessions_of
-from cagepool.sim import Batch, BatchConfig, dtypes, true_state_dict
+from cagepool.sim import Batch, BatchConfig, dtypes
 from cagepool.sim.hosts import HOSTS
 
 Draws: TypeAlias = dict[str, int]
