@@ -11,12 +11,12 @@ import torch
 from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.evaluate.policy import Policy, blue_inputs, load
-from cagepool.runs import Arrays
 from cagepool.train.config import TrainConfig
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Forward
 from cagepool.train.rollout import Collector
 from cagepool.train.rollout_buffer import Rollout, Shape
+from cagepool.types import Arrays
 from tests.evaluate.folders import add_checkpoint, make_run
 from tests.sim.games import started
 

@@ -10,7 +10,7 @@ from cagepool.evaluate.defenders import SCRIPTED
 from cagepool.evaluate.games import Games
 from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, OFFICIAL_REDS, episode_totals, red_names
 from cagepool.sim import actions
-from cagepool.sim.batch import Ints
+from cagepool.types import Int64s
 
 
 class Watcher:
@@ -19,7 +19,7 @@ class Watcher:
     def begin(self, batch: Games) -> None:
         assert not batch.observations.any()
 
-    def act(self, batch: Games) -> Ints:
+    def act(self, batch: Games) -> Int64s:
         exploited = batch.observations[:, 4 * 9 + 1] == 1
         return np.where(exploited, actions.index("Restore User1"), actions.index("Sleep"))
 

@@ -10,12 +10,12 @@ import pytest
 from cagepool import runs
 from cagepool.search.permutations import reduced
 from cagepool.sim import Batch, BatchConfig, actions, orders
-from cagepool.sim.batch import Ints
 from cagepool.train import runner
 from cagepool.train.config import from_dict
 from cagepool.train.early_stopping import Gate, GateConfig, passes
 from cagepool.train.kept import kept_shares, order_kept
 from cagepool.train.logging import Row
+from cagepool.types import Int64s
 
 GAMES = 20  # to each order
 REDS = ("B_lineAgent", "RedMeanderAgent")
@@ -38,7 +38,7 @@ def trained(folder: Path, **settings: Any) -> runs.Run:
     return run
 
 
-def counters_of(red: str, fix: str, steps: range, definition: Any = "host") -> Ints:
+def counters_of(red: str, fix: str, steps: range, definition: Any = "host") -> Int64s:
     """Counters, (order, game, counter), of games in which blue fixes at these steps alone."""
     followed = [order for order in orders.ALL_ORDERS for _ in range(GAMES)]
     config = BatchConfig(red=red, order=followed, definition=definition, autoreset="disabled")
@@ -50,7 +50,7 @@ def counters_of(red: str, fix: str, steps: range, definition: Any = "host") -> I
     return batch.counters.reshape(len(orders.ALL_ORDERS), GAMES, -1).astype(np.int64)
 
 
-def passing(counters: Ints) -> list[str]:
+def passing(counters: Int64s) -> list[str]:
     kept = (order_kept(of_order, "host") for of_order in counters)
     verdicts = (passes(one["compliance"], one["decisions"], GateConfig()) for one in kept)
     return [order for order, passed in zip(orders.ALL_ORDERS, verdicts, strict=True) if passed]

@@ -12,16 +12,15 @@ from statistics import median
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool.bench.schema import settings, turns
+from cagepool.types import Float64s
 
 SMALLEST = 0.05  # change worth telling: as much may come from where things lie in memory
 RISK = 0.01  # at most, of taking noise of one contender for a change
 RISK_OF_ALL = 0.05  # of doing so with any contender of a result, where there are turns enough
 BUSY = 0.1  # share of the machine taken by others from which on it may explain a change
 Verdict: TypeAlias = Literal["slower", "faster", "no change"]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +85,7 @@ def shift(
     The uncertainty is half of the interval that Mann and Whitney's test gives, infinite where there
     are too few values for any certainty.
     """
-    pairs: Floats = np.subtract.outer(np.log(after), np.log(before))
+    pairs: Float64s = np.subtract.outer(np.log(after), np.log(before))
     differences = np.sort(pairs.ravel())
     estimate = float(np.median(differences))
     cut = _outside(len(before), len(after), risk)
@@ -108,7 +107,7 @@ def _outside(first: int, second: int, risk: float) -> int:
     return max(int(np.searchsorted(below, risk / 2, side="right")), int(enough))
 
 
-def _ways(first: int, second: int) -> Floats:
+def _ways(first: int, second: int) -> Float64s:
     """In how many ways of mixing two samples the test's U is 0, 1, 2 and so on.
 
     These are the coefficients of the Gaussian binomial (first + second over first).

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.bench.dummy_envs import pipes_only
@@ -15,8 +14,7 @@ from cagepool.bench.measure import Clock, Contender, Settings, timed
 from cagepool.envs import WorkerVectorEnv, make_vec
 from cagepool.envs.env_fns import Maker
 from cagepool.envs.workers.true_state import TrueStateMode
-
-Ints = NDArray[np.int64]
+from cagepool.types import Int64s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +138,7 @@ def _contender(name: str, makers: list[Maker], clock: Clock, settings: Settings)
     return Contender(name=name, settings=shown, steps=len(makers), clock=clock)
 
 
-def random_actions(count: int, kinds: int = _core.ACTION_COUNT) -> Ints:
+def random_actions(count: int, kinds: int = _core.ACTION_COUNT) -> Int64s:
     """Rows of actions, one a step, used in turn."""
     return np.random.default_rng(0).integers(0, kinds, (64, count))
 
@@ -157,7 +155,7 @@ def _step_clock(envs: Any, count: int, kinds: int) -> Clock:
     return timed(step)
 
 
-def _free_clock(envs: WorkerVectorEnv, min_ready: int, actions: Ints) -> Clock:
+def _free_clock(envs: WorkerVectorEnv, min_ready: int, actions: Int64s) -> Clock:
     def clock(calls: int, /) -> float:
         """Seconds for so many steps of each environment on average."""
         wanted = calls * envs.num_envs

@@ -6,13 +6,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, VectorEnv
-from numpy.typing import NDArray
 
-from cagepool.envs.arrays import Infos
 from cagepool.envs.env_fns import Maker
+from cagepool.types import Float32s, Infos
 
 
-class Probe(gym.Env[NDArray[np.float32], np.int64]):
+class Probe(gym.Env[Float32s, np.int64]):
     """Costs next to nothing; the size of its spaces is that of CAGE-2."""
 
     observation_space = gym.spaces.Box(0, 1, (52,), np.float32)
@@ -27,12 +26,12 @@ class Probe(gym.Env[NDArray[np.float32], np.int64]):
         *,
         seed: int | None = None,
         options: Infos | None = None,  # noqa: ARG002 - Gymnasium's signature
-    ) -> tuple[NDArray[np.float32], Infos]:
+    ) -> tuple[Float32s, Infos]:
         """Start an episode that never ends."""
         super().reset(seed=seed)
         return self._seen, {}
 
-    def step(self, action: np.int64) -> tuple[NDArray[np.float32], float, bool, bool, Infos]:  # noqa: ARG002
+    def step(self, action: np.int64) -> tuple[Float32s, float, bool, bool, Infos]:  # noqa: ARG002
         """Do nothing."""
         return self._seen, 0.0, False, False, {}
 
@@ -45,7 +44,7 @@ class Waiting(Probe):
         super().__init__()
         self._mean_s = mean_s
 
-    def step(self, action: np.int64) -> tuple[NDArray[np.float32], float, bool, bool, Infos]:
+    def step(self, action: np.int64) -> tuple[Float32s, float, bool, bool, Infos]:
         """Wait."""
         # The mean of this distribution, clipped, is 1.
         factor = min(4.0, self.np_random.lognormal(-0.292, 0.8))
@@ -61,7 +60,7 @@ class Working(Probe):
         super().__init__()
         self._seconds = seconds
 
-    def step(self, action: np.int64) -> tuple[NDArray[np.float32], float, bool, bool, Infos]:
+    def step(self, action: np.int64) -> tuple[Float32s, float, bool, bool, Infos]:
         """Compute."""
         until_s = time.thread_time() + self._seconds
         while time.thread_time() < until_s:

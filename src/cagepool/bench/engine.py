@@ -13,7 +13,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.bench import machine, subprocess_timer
@@ -22,6 +21,7 @@ from cagepool.bench.result import Result
 from cagepool.envs import make_vec
 from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.reds import MIX
+from cagepool.types import Int64s
 
 ATTACKERS = ("B_lineAgent", "RedMeanderAgent")
 FEW, MANY, MOST = 100, 4096, 65536  # games
@@ -161,7 +161,7 @@ def _elsewhere(config: EngineConfig, stack: ExitStack) -> dict[str, list[Contend
     return groups
 
 
-def _stepping(step: Callable[[NDArray[np.int64]], object], games: int) -> Clock:
+def _stepping(step: Callable[[Int64s], object], games: int) -> Clock:
     """A clock that adds as little as Python can to the calls themselves."""
     actions = _random_actions(games)
 
@@ -175,7 +175,7 @@ def _stepping(step: Callable[[NDArray[np.int64]], object], games: int) -> Clock:
     return clock
 
 
-def _random_actions(games: int) -> Iterator[NDArray[np.int64]]:
+def _random_actions(games: int) -> Iterator[Int64s]:
     """Overlapping pieces of one row, so that they take no more of the cache than one does."""
     row = np.random.default_rng(0).integers(0, _core.ACTION_COUNT, games + ACTION_SETS * SHIFT)
     return cycle([row[i * SHIFT :][:games] for i in range(ACTION_SETS)])

@@ -13,14 +13,12 @@ from cagepool import _core
 from cagepool.cyborg import CybORGEnv, locate
 from cagepool.cyborg.parity.sight import Sight
 from cagepool.envs import make_vec
-from cagepool.envs.arrays import Infos, Observations
 from cagepool.envs.workers import WorkerVectorEnv
-from cagepool.evaluate.games import Seeds
 from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import Start
 from cagepool.sim import dtypes
-from cagepool.sim.batch import Doubles, Ints, Structs
 from cagepool.sim.compliance import Judge
+from cagepool.types import Float32s, Float64s, Infos, Int32s, Int64s, Observations, Records, Seeds
 
 GAMES_PER_CORE = 4  # more keep a core busy while another finishes its step
 WATCHED = np.dtype([("state", dtypes.TRUE_STATE), ("row", dtypes.TRACE_ROW)])
@@ -86,7 +84,7 @@ class WatchedEnv(CybORGEnv):
         self._sight.after(truth, self._watched["row"])
         return result
 
-    def true_state(self) -> NDArray[np.void]:
+    def true_state(self) -> Records:
         """State and trace row of the last step, fields of `WATCHED`."""
         return self._watched
 
@@ -94,11 +92,11 @@ class WatchedEnv(CybORGEnv):
 class CybORGGames:
     """Games that are over when their last step is; see `games.Games`."""
 
-    observations: NDArray[np.float32]
-    rewards: Doubles
-    moves: Structs
-    true_state: Structs
-    counters: NDArray[np.int32]
+    observations: Float32s
+    rewards: Float64s
+    moves: Records
+    true_state: Records
+    counters: Int32s
 
     def __init__(self, envs: WorkerVectorEnv, trial: Trial, seeds: Seeds) -> None:
         """Start a game for each seed; at most one an environment."""
@@ -117,7 +115,7 @@ class CybORGGames:
         shown, _ = envs.reset(seed=[*self._seeds, *spare], options={"reset_mask": mask})
         self.observations = np.asarray(shown)[: self.games]
 
-    def step(self, actions: Ints) -> None:
+    def step(self, actions: Int64s) -> None:
         """Play one action in every game."""
         if self._judge is not None:  # before the first step nothing but the foothold is held
             self._judge.see(self.true_state, actions)

@@ -13,8 +13,8 @@ from cagepool.cyborg import locate as checkouts
 from cagepool.cyborg.rng import Luck
 from cagepool.cyborg.true_state import TruthReader
 from cagepool.envs import spaces
-from cagepool.envs.arrays import Infos, Observations
 from cagepool.sim import reds
+from cagepool.types import Infos, Observations, Records
 
 
 class CybORGEnv(Env[Observations, SupportsIndex]):
@@ -116,7 +116,7 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
         self._steps_left -= 1
         return _as_floats(observation), float(reward), False, self._steps_left == 0, {}
 
-    def true_state(self) -> NDArray[np.void]:
+    def true_state(self) -> Records:
         """What red holds and what blue believes, shape (), fields of `sim.layout.TRUE_STATE`."""
         return self._truth.read()
 

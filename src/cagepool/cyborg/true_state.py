@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool.cyborg import locate
 from cagepool.cyborg.dict_state import scenario
 from cagepool.sim import dtypes, reds
 from cagepool.sim.hosts import HOSTS, index
+from cagepool.types import Records
 
 PRIVILEGED_ACCOUNTS = ("root", "SYSTEM")
 MALWARE_DENSITY = 0.9
@@ -34,7 +34,7 @@ class TruthReader:
         self._constants["red"] = int(reds.RED_AGENTS[red])
         self._constants["edition"] = int(reds.edition(edition))
 
-    def read(self) -> NDArray[np.void]:
+    def read(self) -> Records:
         """The state as it now stands, shape (), fields of `sim.layout.TRUE_STATE`."""
         record = self._constants.copy()
         state = self._controller.state
@@ -56,7 +56,7 @@ class TruthReader:
         return record
 
     @staticmethod
-    def _read_sessions(state: Any, record: NDArray[np.void]) -> None:
+    def _read_sessions(state: Any, record: Records) -> None:
         suspicious = state.sessions["Blue"][0].sus_pids
         privileged, seen, unseen = ([0] * len(HOSTS) for _ in range(3))
         for session in state.sessions["Red"].values():

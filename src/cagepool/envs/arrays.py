@@ -1,19 +1,16 @@
 """Arrays as they go in and out of the environments."""
 
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Bools: TypeAlias = NDArray[np.bool_]
-Doubles: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Observations: TypeAlias = NDArray[np.float32 | np.uint8]
-Infos: TypeAlias = dict[str, Any]
+from cagepool.types import Int64s
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-def integers(name: str, values: ArrayLike) -> Ints:
+def integers(name: str, values: ArrayLike) -> Int64s:
     """A row of integers as the core takes it, from anything that NumPy reads as one.
 
     Raises:

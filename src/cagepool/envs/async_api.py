@@ -6,16 +6,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, integers
+from cagepool.envs.arrays import integers
 from cagepool.envs.space_tree import Tree
+from cagepool.types import Bools, Float64s, Infos, Int64s
 
 
 class Ready(NamedTuple):
     """Results of environments that are ready; row k of everything is about environment `ids[k]`."""
 
-    ids: Ints
+    ids: Int64s
     observations: Tree
-    rewards: Doubles
+    rewards: Float64s
     terminations: Bools
     truncations: Bools
     infos: Infos  # in Gymnasium's form, with entries for these environments only
@@ -39,7 +40,7 @@ class FreeVectorEnv(Protocol):
         """Results of those that are ready."""
 
 
-def checked_ids(ids: ArrayLike | None, out: Bools) -> Ints:
+def checked_ids(ids: ArrayLike | None, out: Bools) -> Int64s:
     """The environments to be stepped, all by default; `out` are those that cannot be.
 
     Raises:
@@ -62,7 +63,7 @@ def checked_ids(ids: ArrayLike | None, out: Bools) -> Ints:
     return checked
 
 
-def _refuse(ids: Ints, out: Bools) -> None:
+def _refuse(ids: Int64s, out: Bools) -> None:
     """Say which of the environments cannot be stepped."""
     for index in ids[out[ids]]:
         raise ValueError(f"environment {index} was sent before; it must be received first")

@@ -5,11 +5,9 @@ from typing import Any, SupportsIndex, Unpack
 
 import numpy as np
 from gymnasium import Env
-from numpy.typing import NDArray
 
 from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.envs import seeding, spaces
-from cagepool.envs.arrays import Bools, Infos, Ints, Observations
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.settings import (
     METADATA,
@@ -20,6 +18,7 @@ from cagepool.envs.settings import (
 )
 from cagepool.sim.action_masks import action_masks
 from cagepool.sim.batch import Batch, BatchConfig
+from cagepool.types import Bools, Infos, Int64s, Observations, Records
 
 _ONLY = np.zeros(1, np.int64)  # ids of all games
 
@@ -99,7 +98,7 @@ class Cage2Env(BatchHolder, Env[Observations, SupportsIndex]):
         observation: Observations = self.batch.observations[0].copy()
         return observation
 
-    def true_state(self) -> NDArray[np.void]:
+    def true_state(self) -> Records:
         """What red holds and what blue believes, shape (), fields of `sim.layout.TRUE_STATE`."""
         return self.batch.true_state.copy().reshape(())
 
@@ -146,5 +145,5 @@ class Cage2Env(BatchHolder, Env[Observations, SupportsIndex]):
             self._held.restore(_ONLY, [blob])
 
 
-def _row(action: SupportsIndex) -> Ints:
+def _row(action: SupportsIndex) -> Int64s:
     return np.array([index(action)])

@@ -5,8 +5,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.envs.arrays import Bools, Infos
 from cagepool.sim.batch import Batch
+from cagepool.types import Bools, Infos
 
 
 def infos_of(batch: Batch, ended: Bools) -> Infos:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cagepool.envs.arrays import Doubles
 from cagepool.envs.async_api import FreeVectorEnv, Ready
 from cagepool.envs.space_tree import Tree, mapped, rows
+from cagepool.types import Float64s
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Episode:
     env: int  # index of the environment that played it
     observations: Tree  # (steps + 1, ...)
     actions: Tree  # (steps, ...)
-    rewards: Doubles  # (steps,)
+    rewards: Float64s  # (steps,)
     terminated: bool
     truncated: bool
 

@@ -9,9 +9,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from cagepool import _core
-from cagepool.envs.arrays import Bools, Infos, integers
+from cagepool.envs.arrays import integers
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.sim.features import BlueInputs, Bytes, Floats, InputConfig
+from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.types import Bools, Bytes, Float32s, Infos
 
 
 class RememberingVectorEnv(VectorWrapper):
@@ -47,7 +48,7 @@ class RememberingVectorEnv(VectorWrapper):
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
-    ) -> tuple[Floats, Infos]:
+    ) -> tuple[Float32s, Infos]:
         """Start new episodes in all games.
 
         Raises:
@@ -59,7 +60,7 @@ class RememberingVectorEnv(VectorWrapper):
         self._inputs.begin()
         return self._written(observations), infos
 
-    def step(self, actions: ArrayLike) -> tuple[Floats, Any, Bools, Bools, Infos]:
+    def step(self, actions: ArrayLike) -> tuple[Float32s, Any, Bools, Bools, Infos]:
         """Play one choice in every game."""
         played = self.numbers[integers("actions", actions)]
         observations, rewards, terminations, truncations, infos = self.env.step(played)
@@ -87,7 +88,7 @@ class RememberingVectorEnv(VectorWrapper):
         self._inputs.begin(ended)
         return {**infos, "final_obs": finals}
 
-    def _written(self, observations: Any) -> Floats:
+    def _written(self, observations: Any) -> Float32s:
         rows = np.empty((self.num_envs, self._inputs.size), np.float32)
         self._inputs.write(_floats(observations), rows, self._masks)
         return rows
@@ -100,5 +101,5 @@ def _orders(envs: Any) -> Bytes:
     return orders
 
 
-def _floats(observations: Any) -> Floats:
+def _floats(observations: Any) -> Float32s:
     return np.ascontiguousarray(observations, np.float32)

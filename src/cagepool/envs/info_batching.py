@@ -5,7 +5,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from cagepool.envs.arrays import Infos
+from cagepool.types import Infos
 
 
 class _Gatherer(VectorEnv[Any, Any, Any]):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.envs import endings, seeding, spaces
-from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, Observations, integers, read_only
+from cagepool.envs.arrays import integers, read_only
 from cagepool.envs.async_api import Ready, check_min_ready, check_none_is_out, checked_ids
 from cagepool.envs.holder import BatchHolder
 from cagepool.envs.pages import Pages
@@ -28,6 +28,7 @@ from cagepool.envs.space_tree import rows
 from cagepool.sim.action_masks import action_masks
 from cagepool.sim.batch import Batch
 from cagepool.sim.true_state import TrueState
+from cagepool.types import Bools, Float64s, Infos, Int32s, Int64s, Observations
 
 
 class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np.generic]]):
@@ -38,8 +39,8 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
     """
 
     true_state: TrueState  # read-only views, always current
-    counters: NDArray[np.int32]  # (games, 5), see sim.COUNTERS; read-only, always current
-    alignment: Doubles  # (games,), alignment reward of the last step; read-only, always current
+    counters: Int32s  # (games, 5), see sim.COUNTERS; read-only, always current
+    alignment: Float64s  # (games,), alignment reward of the last step; read-only, always current
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         self._statistics = endings.Statistics(num_envs) if statistics else None
         self._running = Lock()
         self._seeded = np.zeros(num_envs, np.bool_)
-        self._sent: list[Ints] = []  # games that were sent and not yet received, in this order
+        self._sent: list[Int64s] = []  # games that were sent and not yet received, in this order
         self._out = np.zeros(num_envs, np.bool_)  # the same by game
         self._terminations = read_only(np.zeros(num_envs, np.bool_))
         self.true_state = TrueState(batch)
@@ -97,7 +98,7 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
 
     def step(
         self, actions: ArrayLike, red_actions: ArrayLike | None = None
-    ) -> tuple[Observations, Doubles, Bools, Bools, Infos]:
+    ) -> tuple[Observations, Float64s, Bools, Bools, Infos]:
         """Play one action of blue's in every game, and one of red's if red is `given`.
 
         Raises:

@@ -4,8 +4,8 @@ from sys import getrefcount
 
 import numpy as np
 
-from cagepool.envs.arrays import Ints
 from cagepool.sim.batch import Batch
+from cagepool.types import Int64s
 
 
 class Pages:
@@ -16,7 +16,7 @@ class Pages:
         self._blank = np.empty_like(batch.observations)
         self._alone = getrefcount(self._blank)  # as long as nobody else has it
 
-    def step(self, batch: Batch, actions: Ints, red_actions: Ints | None) -> int:
+    def step(self, batch: Batch, actions: Int64s, red_actions: Int64s | None) -> int:
         """Step the batch, with the outcome on a blank page; returns how many episodes ended."""
         self._blank_for(batch)
         try:

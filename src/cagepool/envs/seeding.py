@@ -5,7 +5,8 @@ from operator import index
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cagepool.types import Seeds
 
 Seed: TypeAlias = int | Sequence[int | None] | None
 
@@ -45,7 +46,7 @@ def fresh(source: np.random.Generator) -> int:
     return int(source.integers(SEED_LIMIT, dtype=np.uint64))
 
 
-def as_array(seeds: Iterable[int]) -> NDArray[np.uint64]:
+def as_array(seeds: Iterable[int]) -> Seeds:
     """Seeds in the core's type.
 
     Raises:

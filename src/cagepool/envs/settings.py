@@ -5,9 +5,10 @@ from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from cagepool.sim.batch import BatchConfig
+from cagepool.types import Bools
 
 Autoreset: TypeAlias = Literal["next_step", "same_step", "disabled"]
 RenderMode: TypeAlias = Literal["ansi"]
@@ -58,7 +59,7 @@ def check_render_mode(render_mode: str | None) -> None:
         raise ValueError(f"render_mode must be 'ansi' or None, got {render_mode!r}")
 
 
-def reset_mask(mask: object, num_envs: int) -> NDArray[np.bool_]:
+def reset_mask(mask: object, num_envs: int) -> Bools:
     """Which environments `reset` is about: those of Gymnasium's option, or all.
 
     Raises:

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
 
-from cagepool.envs.arrays import Ints
+from cagepool.types import Int64s
 
 Tree: TypeAlias = Any  # NDArray, tuple[Tree, ...] or dict[str, Tree]
 Write: TypeAlias = Callable[[int, Any], None]
@@ -52,7 +52,7 @@ def part(tree: Tree, places: slice) -> Tree:
     return mapped(lambda array: array[places], tree)
 
 
-def rows(tree: Tree, ids: Ints) -> Tree:
+def rows(tree: Tree, ids: Int64s) -> Tree:
     """A copy of what stands at these places."""
     if isinstance(tree, np.ndarray):
         return tree.take(ids, 0)  # three times as fast as tree[ids]

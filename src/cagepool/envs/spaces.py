@@ -7,7 +7,7 @@ from gymnasium.spaces import Box, Discrete, Space
 from numpy.typing import DTypeLike
 
 from cagepool import _core
-from cagepool.envs.arrays import Observations
+from cagepool.types import Observations
 
 
 def observation_space(dtype: DTypeLike) -> Space[Observations]:

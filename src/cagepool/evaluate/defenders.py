@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cagepool.evaluate.games import Games
 from cagepool.sim import actions, hosts
-from cagepool.sim.batch import Ints
+from cagepool.types import Int64s
 
 SLEEP = actions.index("Sleep")
 MONITOR = actions.index("Monitor")
@@ -21,7 +21,7 @@ class Defender(Protocol):
     def begin(self, batch: Games, /) -> None:
         """Forget the past: an episode starts in every game of the batch."""
 
-    def act(self, batch: Games, /) -> Ints:
+    def act(self, batch: Games, /) -> Int64s:
         """One action a game, after what the batch's arrays show of the last step."""
 
 
@@ -42,7 +42,7 @@ class SleepDefender:
     def begin(self, _batch: Games) -> None:
         """Nothing to forget."""
 
-    def act(self, batch: Games) -> Ints:
+    def act(self, batch: Games) -> Int64s:
         """Sleep in every game."""
         return np.full(batch.games, SLEEP)
 
@@ -58,7 +58,7 @@ class RandomDefender:
         keys = [batch.stream_key(game) for game in range(batch.games)]
         self._counters = np.array(keys, np.uint64) ^ self._APART
 
-    def act(self, _batch: Games) -> Ints:
+    def act(self, _batch: Games) -> Int64s:
         """Any of the actions; biased by less than one in ten million."""
         self._counters += self._STEP
         words = _mixed(self._counters) >> np.uint64(32)
@@ -80,7 +80,7 @@ class ReactDefender:
         """Have watched nothing yet."""
         self._watched = np.zeros(batch.games, np.bool_)
 
-    def act(self, batch: Games) -> Ints:
+    def act(self, batch: Games) -> Int64s:
         """Cure where an exploit was seen, monitor elsewhere."""
         targets = batch.moves["red_target"]
         alarmed = self._watched & (batch.moves["detected"] == 1) & (targets != USER0)
@@ -97,7 +97,7 @@ class RotationDefender:
         """Start the first round."""
         self._turn = 0
 
-    def act(self, batch: Games) -> Ints:
+    def act(self, batch: Games) -> Int64s:
         """The action whose turn it is, in every game."""
         action = self._ROUND[self._turn % len(self._ROUND)]
         self._turn += 1

@@ -5,13 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.evaluate.rollout import Trial, game_seeds, opened
 from cagepool.evaluate.statistics import Tally
 from cagepool.evaluate.transcript import turn_of
 from cagepool.sim import Batch, actions, dtypes, hosts
+from cagepool.types import Bytes
 
 FORMAT = 1
 
@@ -50,7 +50,7 @@ def _game(trial: Trial, red: str, place: int, tally: Tally) -> dict[str, Any]:
     }
 
 
-def _turns(batch: Batch, played: NDArray[np.uint8]) -> Iterator[dict[str, Any]]:
+def _turns(batch: Batch, played: Bytes) -> Iterator[dict[str, Any]]:
     row = np.zeros(1, dtypes.TRACE_ROW)
     for step, action in enumerate(played):
         batch.step(np.array([action], np.int64))

@@ -1,13 +1,10 @@
 """Games played together, natively or by CybORG: what a defender and a score can ask of them."""
 
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.sim.batch import Doubles, Ints, Structs
-
-Seeds: TypeAlias = NDArray[np.uint64]
+from cagepool.types import Float64s, Int32s, Int64s, Records
 
 
 class Games(Protocol):
@@ -22,22 +19,22 @@ class Games(Protocol):
         """What blue sees, (games, OBSERVATION_SIZE)."""
 
     @property
-    def rewards(self) -> Doubles:
+    def rewards(self) -> Float64s:
         """Of the last step, (games,)."""
 
     @property
-    def moves(self) -> Structs:
+    def moves(self) -> Records:
         """What was done in the last step, (games,), fields of `layout.MOVES`."""
 
     @property
-    def true_state(self) -> Structs:
+    def true_state(self) -> Records:
         """What is true after the last step, (games,), fields of `layout.TRUE_STATE`."""
 
     @property
-    def counters(self) -> NDArray[np.int32]:
+    def counters(self) -> Int32s:
         """How an order was kept so far, (games, COUNTER_COUNT); no rows without an order."""
 
-    def step(self, actions: Ints, /) -> object:
+    def step(self, actions: Int64s, /) -> object:
         """Play one action in every game."""
 
     def stream_key(self, game: int, /) -> int:

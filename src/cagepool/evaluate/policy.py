@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.games import Games
-from cagepool.sim.features import BlueInputs, Bytes, Floats, InputConfig, Ints
+from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.types import Bytes, Float32s, Int64s
 
-Layers: TypeAlias = list[tuple[Floats, Floats]]  # weights, (inputs, outputs), and biases
+Layers: TypeAlias = list[tuple[Float32s, Float32s]]  # weights, (inputs, outputs), and biases
 
-ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+ACTIVATIONS: dict[str, Callable[[Float32s], Float32s]] = {
     "tanh": np.tanh,
     "relu": lambda rows: np.maximum(rows, np.float32(0)),
 }
@@ -59,7 +60,7 @@ class Policy:
         self.layers = layers_of(arrays)
         self._activation = ACTIVATIONS[settings["activation"]]
         self._is_cage = settings["env"] in CAGE_ENVS
-        self._played: Ints | None = None
+        self._played: Int64s | None = None
         self.begin(1)
         self._check_sizes()
 
@@ -70,7 +71,7 @@ class Policy:
             return
         self._inputs = blue_inputs(self.settings, games)
         masked = self._inputs.config.action_masking
-        self._rows: Floats = np.zeros((games, self._inputs.size), np.float32)
+        self._rows: Float32s = np.zeros((games, self._inputs.size), np.float32)
         self._masks: Bytes | None = (
             np.zeros((games, self._inputs.choices), np.uint8) if masked else None
         )
@@ -94,7 +95,7 @@ class Policy:
         *,
         greedy: bool = True,
         rng: np.random.Generator | None = None,
-    ) -> Ints:
+    ) -> Int64s:
         """One action a game, from one observation a game.
 
         Args:
@@ -107,13 +108,13 @@ class Policy:
         if not greedy:
             noise = rng or np.random.default_rng()
             logits = logits + noise.gumbel(size=logits.shape).astype(np.float32)
-        chosen: Ints = logits.argmax(1)
+        chosen: Int64s = logits.argmax(1)
         if not self._is_cage:
             return chosen
         self._played = self._inputs.numbers[chosen]
         return self._played
 
-    def logits(self, observations: Floats) -> Floats:
+    def logits(self, observations: Float32s) -> Float32s:
         """Logits of the choices, -1e30 where one is masked out; takes note of the observations."""
         if not self._is_cage:
             return self.forward(observations)
@@ -123,7 +124,7 @@ class Policy:
         logits = self.forward(self._rows)
         return logits if self._masks is None else np.where(self._masks, logits, NEVER)
 
-    def _advance(self, observations: Floats) -> None:
+    def _advance(self, observations: Float32s) -> None:
         """Take note of what was played and seen, but where an episode has just begun."""
         if self._played is not None:
             kept = self._inputs.memories[self._fresh].copy()
@@ -140,7 +141,7 @@ class Policy:
         if not fits:
             raise ValueError(f"a policy does not fit its settings: its layers are {sizes}")
 
-    def forward(self, rows: Floats) -> Floats:
+    def forward(self, rows: Float32s) -> Float32s:
         """What the actor makes of rows of inputs."""
         *hidden, (weights, biases) = self.layers
         for layer_weights, layer_biases in hidden:
@@ -159,7 +160,7 @@ class PolicyDefender:
         """Forget the past: an episode starts in every game of the batch."""
         self._policy.begin(batch.games)
 
-    def act(self, batch: Games) -> Ints:
+    def act(self, batch: Games) -> Int64s:
         """The likeliest action in every game."""
         return self._policy.act(batch.observations)
 
@@ -189,5 +190,5 @@ def layers_of(arrays: runs.Arrays) -> Layers:
     ]
 
 
-def _transposed(weights: NDArray[Any]) -> Floats:
+def _transposed(weights: NDArray[Any]) -> Float32s:
     return np.ascontiguousarray(weights.T, np.float32)

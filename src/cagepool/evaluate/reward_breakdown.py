@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from cagepool.sim import actions, hosts
-from cagepool.sim.batch import Ints
+from cagepool.types import Int64s
 
 PARTS = ("user_hosts", "servers", "impact", "restores", "other")
 
@@ -20,7 +20,7 @@ IMPACT_COST = 100
 RESTORES = [actions.index(f"Restore {host}") for host in hosts.HOSTS]
 
 
-def loss_parts(held: Ints, stopped: int, uses: Ints) -> dict[str, int]:
+def loss_parts(held: Int64s, stopped: int, uses: Int64s) -> dict[str, int]:
     """Tenths lost, by part; their sum is the loss of the games exactly.
 
     Args:
@@ -37,5 +37,5 @@ def loss_parts(held: Ints, stopped: int, uses: Ints) -> dict[str, int]:
     }
 
 
-def _on(names: Iterable[str], steps: Ints) -> int:
+def _on(names: Iterable[str], steps: Int64s) -> int:
     return int(np.sum([steps[hosts.index(name)] for name in names]))

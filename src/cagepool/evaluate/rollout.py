@@ -8,9 +8,9 @@ import numpy as np
 
 from cagepool import _core
 from cagepool.evaluate.defenders import Defender
-from cagepool.evaluate.games import Games, Seeds
+from cagepool.evaluate.games import Games
 from cagepool.sim import Batch, BatchConfig, orders, reds
-from cagepool.sim.batch import Doubles
+from cagepool.types import Float64s, Seeds
 
 OFFICIAL_REDS = reds.MIX
 OFFICIAL_LENGTHS = (30, 50, 100)
@@ -70,7 +70,7 @@ class Score:
     episodes: int
 
     @classmethod
-    def of(cls, totals: Doubles) -> "Score":
+    def of(cls, totals: Float64s) -> "Score":
         """The score of episodes with these totals."""
         error = totals.std(ddof=1) / np.sqrt(len(totals))
         return cls(float(totals.mean()), float(error), len(totals))
@@ -85,7 +85,7 @@ class ScoreTable:
     total: Score | None  # sum over the nine official cells, if all of them were played
 
     @classmethod
-    def of(cls, trial: Trial, totals: Mapping[str, Doubles]) -> "ScoreTable":
+    def of(cls, trial: Trial, totals: Mapping[str, Float64s]) -> "ScoreTable":
         """The table of episodes with these totals, (episode, length), by red."""
         columns = {length: column for column, length in enumerate(trial.lengths)}
         scores = {
@@ -152,7 +152,7 @@ def episode_totals(
     trial: Trial,
     red: str,
     on_played: Callable[[int], None] = lambda _games: None,
-) -> Doubles:
+) -> Float64s:
     """Total rewards, (episode, length), of the trial's games against one red."""
     totals = np.empty((trial.episodes, len(trial.lengths)))
     seeds = game_seeds(trial, red)
@@ -186,7 +186,7 @@ def opened(trial: Trial, red: str, seeds: Seeds) -> Batch:
     return batch
 
 
-def played(defender: Defender, trial: Trial, batch: Games) -> Iterator[tuple[int, Doubles]]:
+def played(defender: Defender, trial: Trial, batch: Games) -> Iterator[tuple[int, Float64s]]:
     """Play games from the first step to the last; gives, after each, its number and the totals."""
     defender.begin(batch)
     running = np.zeros(batch.games)
@@ -196,6 +196,6 @@ def played(defender: Defender, trial: Trial, batch: Games) -> Iterator[tuple[int
         yield step, np.round(running, 1)  # rewards are whole tenths: no error adds up
 
 
-def _play_together(defender: Defender, trial: Trial, red: str, seeds: Seeds) -> Doubles:
+def _play_together(defender: Defender, trial: Trial, red: str, seeds: Seeds) -> Float64s:
     steps = played(defender, trial, opened(trial, red, seeds))
     return np.stack([totals for step, totals in steps if step in trial.lengths], axis=1)

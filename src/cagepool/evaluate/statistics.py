@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.evaluate.defenders import Defender
-from cagepool.evaluate.games import Games, Seeds
+from cagepool.evaluate.games import Games
 from cagepool.evaluate.reward_breakdown import loss_parts
 from cagepool.evaluate.rollout import GAMES_AT_ONCE, Trial, game_seeds, opened, played
-from cagepool.sim.batch import COUNTERS, Doubles, Ints
+from cagepool.sim.batch import COUNTERS
+from cagepool.types import Bytes, Float64s, Int64s, Seeds
 
 Start: TypeAlias = Callable[[Seeds], Games]
 """Starts a game for each seed."""
@@ -50,12 +50,12 @@ class NativeEngine:
 class Tally:
     """What came of games."""
 
-    totals: Doubles  # (episode, length)
-    held: Ints  # (HOST_COUNT,), steps in which red was privileged there
+    totals: Float64s  # (episode, length)
+    held: Int64s  # (HOST_COUNT,), steps in which red was privileged there
     stopped: int  # steps in which OTService did not run
-    uses: Ints  # (ACTION_COUNT,), how often each action was played
-    counters: Ints  # (COUNTER_COUNT,), sums of `sim.batch.COUNTERS`; empty without an order
-    actions: NDArray[np.uint8]  # (game, step), of the first games: enough to play them again
+    uses: Int64s  # (ACTION_COUNT,), how often each action was played
+    counters: Int64s  # (COUNTER_COUNT,), sums of `sim.batch.COUNTERS`; empty without an order
+    actions: Bytes  # (game, step), of the first games: enough to play them again
 
     @property
     def episodes(self) -> int:

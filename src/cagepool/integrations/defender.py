@@ -5,7 +5,8 @@ from typing import Protocol
 import numpy as np
 
 from cagepool.evaluate.games import Games
-from cagepool.sim.features import BlueInputs, Bytes, Floats, InputConfig, Ints
+from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.types import Bytes, Float32s, Int64s
 
 PLAIN = InputConfig(
     scan_memory=False, decoys_placed=False, last_action=False, time_left=False, actions="all"
@@ -16,7 +17,7 @@ PLAIN = InputConfig(
 class Chooser(Protocol):
     """A policy that has no memory of its own."""
 
-    def __call__(self, inputs: Floats, masks: Bytes, /) -> Ints:
+    def __call__(self, inputs: Float32s, masks: Bytes, /) -> Int64s:
         """One choice a game, from rows of inputs and of masks."""
 
 
@@ -32,11 +33,11 @@ class ChoosingDefender:
     def begin(self, batch: Games) -> None:
         """Forget the past: an episode starts in every game of the batch."""
         self._inputs = BlueInputs(self._config, batch.games, horizon=self._max_steps)
-        self._rows: Floats = np.zeros((batch.games, self._inputs.size), np.float32)
+        self._rows: Float32s = np.zeros((batch.games, self._inputs.size), np.float32)
         self._masks: Bytes = np.zeros((batch.games, self._inputs.choices), np.uint8)
-        self._played: Ints | None = None
+        self._played: Int64s | None = None
 
-    def act(self, batch: Games) -> Ints:
+    def act(self, batch: Games) -> Int64s:
         """What the policy chooses in every game."""
         seen = np.ascontiguousarray(batch.observations, np.float32)
         if self._played is not None:

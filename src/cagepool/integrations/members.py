@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
-import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.envs.env_fns import AnyEnv, Maker
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.native import NativeVectorEnv
+from cagepool.types import Bools, Records
 
 Wrapper: TypeAlias = type[gym.Wrapper[Any, Any, Any, Any]]
 
@@ -77,12 +77,12 @@ class NativeMember:
         observation: NDArray[Any] = self._envs.batch.observations[self._game].copy()
         return observation
 
-    def action_masks(self, **wanted: bool) -> NDArray[np.bool_]:
+    def action_masks(self, **wanted: bool) -> Bools:
         """Actions that make sense, (145,)."""
-        masks: NDArray[np.bool_] = self._envs.action_masks(**wanted)[self._game]
+        masks: Bools = self._envs.action_masks(**wanted)[self._game]
         return masks
 
-    def true_state(self) -> NDArray[np.void]:
+    def true_state(self) -> Records:
         """What red holds and what blue believes, shape ()."""
         return self._envs.batch.true_state[self._game : self._game + 1].copy().reshape(())
 

@@ -9,7 +9,6 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from cagepool import _optional
-from cagepool.envs.arrays import Bools, Infos
 from cagepool.envs.env_fns import Source, is_ours, makers_for
 from cagepool.envs.feature_wrapper import RememberingVectorEnv
 from cagepool.envs.make import AnyVectorEnv, Backend, MakeSettings, make_vec
@@ -20,7 +19,8 @@ from cagepool.evaluate import Defender
 from cagepool.integrations.defender import PLAIN, ChoosingDefender
 from cagepool.integrations.members import OPTIONS, Member, Members, Wrapper
 from cagepool.sim.batch import BatchConfig
-from cagepool.sim.features import Bytes, Floats, InputConfig, Ints
+from cagepool.sim.features import InputConfig
+from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
 
 with _optional.needed("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
     from stable_baselines3.common.vec_env import VecEnv
@@ -78,9 +78,9 @@ def defender(model: Any, inputs: InputConfig | None = None, *, max_steps: int = 
     """
     is_masked = "action_masks" in signature(model.predict).parameters
 
-    def choose(rows: Floats, masks: Bytes) -> Ints:
+    def choose(rows: Float32s, masks: Bytes) -> Int64s:
         allowed = {MASKS: masks.astype(np.bool_)} if is_masked else {}
-        chosen: Ints = model.predict(rows, deterministic=True, **allowed)[0]
+        chosen: Int64s = model.predict(rows, deterministic=True, **allowed)[0]
         return chosen
 
     return ChoosingDefender(choose, inputs or PLAIN, max_steps=max_steps)

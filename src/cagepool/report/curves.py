@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from markupsafe import Markup
@@ -14,14 +13,12 @@ from matplotlib.ticker import (
     NullLocator,
     StrMethodFormatter,
 )
-from numpy.typing import NDArray
 
 from cagepool.report.colours import series, stand_in
 from cagepool.report.run_data import Folder
 from cagepool.report.svg import drawing
 from cagepool.runs import Columns
-
-Floats: TypeAlias = NDArray[np.float64]
+from cagepool.types import Float64s
 
 POINTS = 300  # more cannot be told apart in a plot of this size
 TICKS = (0, -5, -10, -20, -50, -100, -200, -500, -1000)  # of the bent axis
@@ -79,7 +76,7 @@ def panels(folders: Sequence[Folder]) -> list[Plot]:
     return [Plot(panel.title, panel.note, _panel_plot(folders, panel)) for panel in shown]
 
 
-def thinned(columns: Columns, names: Sequence[str], points: int = POINTS) -> list[Floats]:
+def thinned(columns: Columns, names: Sequence[str], points: int = POINTS) -> list[Float64s]:
     """Columns with at most so many rows, each the mean of neighbours; rows without a value go."""
     table = np.array([columns[name] for name in names], np.float64)
     table = table[:, ~np.isnan(table).any(axis=0)]
@@ -87,7 +84,7 @@ def thinned(columns: Columns, names: Sequence[str], points: int = POINTS) -> lis
     return list(np.stack([group.mean(axis=1) for group in groups if group.size], axis=1))
 
 
-def spread(columns: Columns, points: int = POINTS) -> tuple[Floats, Floats, Floats]:
+def spread(columns: Columns, points: int = POINTS) -> tuple[Float64s, Float64s, Float64s]:
     """Episodes, mean return and standard deviation of single episodes, thinned.
 
     The deviation of neighbours taken together is that of their episodes around the common mean.

@@ -8,7 +8,6 @@ from cagepool.runs.folder import (
     METRICS,
     STATE,
     WEIGHTS,
-    Arrays,
     Checkpoint,
     Columns,
     Run,
@@ -22,6 +21,7 @@ from cagepool.runs.folder import (
     replace_file,
     write_json,
 )
+from cagepool.types import Arrays
 
 __all__ = [
     "CHECKPOINTS",

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cagepool.types import Arrays
 
 FORMAT = 1
 CONFIG = "config.json"
@@ -25,7 +26,6 @@ WEIGHTS = "weights.safetensors"
 STATE = "state.json"
 SPARE_BYTES = 50_000_000  # what a run may need on the disk: checkpoints, metrics, report
 
-Arrays: TypeAlias = dict[str, NDArray[Any]]
 Columns: TypeAlias = dict[str, list[float]]
 
 

@@ -15,7 +15,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Product
 from threadpoolctl import threadpool_limits
 
-from cagepool.search.permutations import POINTS, Floats
+from cagepool.search.permutations import POINTS
+from cagepool.types import Float64s
 
 LENGTHS = (1.0, 20.0)  # from almost independent neighbours to orders that hardly differ
 VARIANCES = (0.05, 20.0)  # of standardised scores
@@ -26,8 +27,8 @@ LEAST_NOISE = 1e-6
 class Posterior:
     """What is believed of all orders, in the units of the scores, (ORDER_COUNT,)."""
 
-    mean: Floats
-    std: Floats
+    mean: Float64s
+    std: Float64s
 
 
 def score_model(
@@ -58,14 +59,14 @@ def posterior(tried: Sequence[int], scores: Sequence[float], errors: Sequence[fl
     return Posterior(mean * scale + centre, std * scale)
 
 
-def pass_probability(tried: Sequence[int], passed: Sequence[bool]) -> Floats:
+def pass_probability(tried: Sequence[int], passed: Sequence[bool]) -> Float64s:
     """Probability that each order passes; while all did the same, it is that of any order."""
     if len({*passed}) < 2:
         return np.full(len(POINTS), (sum(passed) + 1) / (len(passed) + 2))
     model = GaussianProcessClassifier(_kernel())
     with _quiet():
         model.fit(POINTS[list(tried)], np.asarray(passed, np.int64))
-        chances: Floats = model.predict_proba(POINTS)[:, 1]
+        chances: Float64s = model.predict_proba(POINTS)[:, 1]
     return chances
 
 

@@ -2,20 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool.sim.orders import ALL_ORDERS, TYPES, parse
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
+from cagepool.types import Float64s, Int64s
 
 PAIRS = tuple(combinations(TYPES, 2))
 
 
-def precedences(order: str) -> Floats:
+def precedences(order: str) -> Float64s:
     """For each of the 10 pairs of types, +1 if the first comes before the second, -1 if after."""
     types = parse(order)
     return np.array([1.0 if types.index(a) < types.index(b) else -1.0 for a, b in PAIRS])
@@ -23,7 +19,7 @@ def precedences(order: str) -> Floats:
 
 POINTS = np.stack([precedences(order) for order in ALL_ORDERS])  # (ORDER_COUNT, 10)
 # Kendall distances, (ORDER_COUNT, ORDER_COUNT): pairs of types that two orders disagree about.
-DISTANCES: Ints = (POINTS[:, None] != POINTS[None]).sum(axis=2)
+DISTANCES: Int64s = (POINTS[:, None] != POINTS[None]).sum(axis=2)
 
 
 def nearest(order: int, others: Sequence[int]) -> int:

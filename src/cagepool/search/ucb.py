@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from cagepool.search.gp import pass_probability, posterior
-from cagepool.search.permutations import Floats
+from cagepool.types import Float64s
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Observation:
 class Outlook:
     """What is believed of every order, (ORDER_COUNT,) each."""
 
-    mean: Floats
-    std: Floats
-    pass_probability: Floats
-    acquisition: Floats
+    mean: Float64s
+    std: Float64s
+    pass_probability: Float64s
+    acquisition: Float64s
 
 
 def with_pending(
@@ -67,14 +67,14 @@ def _outlook(observed: tuple[tuple[int, Observation], ...], beta: float) -> Outl
     )
 
 
-def acquisition(mean: Floats, std: Floats, chances: Floats, beta: float) -> Floats:
+def acquisition(mean: Float64s, std: Float64s, chances: Float64s, beta: float) -> Float64s:
     """Upper confidence bound times the probability of passing.
 
     Scores are losses, below 0: a small probability would make a bound look better. So the bound is
     counted from that of the least promising order.
     """
     bound = mean + beta * std
-    result: Floats = (bound - bound.min()) * chances
+    result: Float64s = (bound - bound.min()) * chances
     return result
 
 

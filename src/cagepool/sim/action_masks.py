@@ -1,16 +1,13 @@
 """Action masks: which actions can work, from what blue itself can know."""
 
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import actions, hosts
-
-Bools: TypeAlias = NDArray[np.bool_]
-Ints: TypeAlias = NDArray[np.int64]
+from cagepool.types import Bools, Int64s
 
 _KIND, _HOST, _DECOY, _FITS = (
     np.array(column)
@@ -77,11 +74,11 @@ class ActionMasks:
         """The masks as they now stand: see `action_masks`."""
         return self._masks(self._decoys)
 
-    def reset(self, ids: Ints | None = None) -> None:
+    def reset(self, ids: Int64s | None = None) -> None:
         """Begin a new episode in all games, or in those named."""
         self._decoys[slice(None) if ids is None else ids] = 0
 
-    def update(self, played: NDArray[np.integer], ids: Ints | None = None) -> None:
+    def update(self, played: NDArray[np.integer], ids: Int64s | None = None) -> None:
         """Take note of the action that blue has played in each game, or in those named.
 
         Raises:

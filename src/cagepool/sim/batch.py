@@ -4,17 +4,15 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
 from cagepool.sim import dtypes, orders, reds
+from cagepool.types import Bools, Bytes, Float64s, Int32s, Int64s, Records, Seeds
 
-Doubles: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Structs: TypeAlias = NDArray[np.void]
 T = TypeVar("T")
 
 AUTORESET = {
@@ -84,16 +82,16 @@ class Batch:
 
     observations: NDArray[Any]  # (games, 52)
     final_observations: NDArray[Any]  # the same of the last episode that ended; same_step only
-    rewards: Doubles  # (games,)
-    truncations: NDArray[np.bool_]  # (games,)
-    moves: Structs  # (games,), what blue, green and red did in the last step
-    true_state: Structs  # (games,), see dtypes.TRUE_STATE
-    episode_returns: Doubles  # (games,), of the last episode that ended
-    episode_lengths: NDArray[np.int32]  # (games,)
-    counters: NDArray[np.int32]  # (games, 5), see COUNTERS; no rows without an order
-    episode_counters: NDArray[np.int32]  # the same of the last episode that ended
-    alignment: Doubles  # (games,), alignment reward of the last step
-    orders: NDArray[np.uint8]  # (games,), numbers; may be written where an episode has just begun
+    rewards: Float64s  # (games,)
+    truncations: Bools  # (games,)
+    moves: Records  # (games,), what blue, green and red did in the last step
+    true_state: Records  # (games,), see dtypes.TRUE_STATE
+    episode_returns: Float64s  # (games,), of the last episode that ended
+    episode_lengths: Int32s  # (games,)
+    counters: Int32s  # (games, 5), see COUNTERS; no rows without an order
+    episode_counters: Int32s  # the same of the last episode that ended
+    alignment: Float64s  # (games,), alignment reward of the last step
+    orders: Bytes  # (games,), numbers; may be written where an episode has just begun
 
     def __init__(self, games: int, config: BatchConfig | None = None) -> None:
         """Make the games; they must be reset before the first step.
@@ -165,18 +163,18 @@ class Batch:
             threads=threads,
         )
 
-    def reset(self, seeds: NDArray[np.uint64] | None = None, ids: Ints | None = None) -> None:
+    def reset(self, seeds: Seeds | None = None, ids: Int64s | None = None) -> None:
         """Start new episodes, in all games or those named; with seeds, the first of new streams.
 
         Game i of a batch that Gymnasium seeds with s has seed s + i.
         """
         self.core.reset(np.arange(self.games) if ids is None else ids, seeds)
 
-    def save(self, ids: Ints) -> list[bytes]:
+    def save(self, ids: Int64s) -> list[bytes]:
         """The games as bytes: all that is needed to go on from here, random stream included."""
         return [self.core.save(int(game)) for game in ids]
 
-    def restore(self, ids: Ints, blobs: Sequence[bytes]) -> None:
+    def restore(self, ids: Int64s, blobs: Sequence[bytes]) -> None:
         """Put saved games in the place of others.
 
         Raises:
@@ -184,11 +182,11 @@ class Batch:
         """
         self.core.restore(ids, list(blobs))
 
-    def copy(self, sources: Ints, targets: Ints) -> None:
+    def copy(self, sources: Int64s, targets: Int64s) -> None:
         """Put copies of games in the place of others; `reseed` them if their luck should differ."""
         self.restore(targets, self.save(sources))
 
-    def reseed(self, ids: Ints, seeds: NDArray[np.uint64]) -> None:
+    def reseed(self, ids: Int64s, seeds: Seeds) -> None:
         """Let games draw from new random streams from here on."""
         self.core.reseed(ids, seeds)
 

@@ -1,7 +1,7 @@
 """Compliance judged outside the core, from true states: for games that CybORG or a worker plays."""
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.sim import orders
 from cagepool.sim.actions import ACTIONS
-from cagepool.sim.batch import COUNTERS, Doubles, Ints
+from cagepool.sim.batch import COUNTERS
 from cagepool.sim.hosts import HOSTS, index
-
-Bools: TypeAlias = NDArray[np.bool_]
+from cagepool.types import Bools, Float64s, Int64s, Records
 
 PREFIXES = ("Defender", "Enterprise", "Op_Server", "Op_Host", "User")
 assert len(PREFIXES) == len(orders.TYPES)
@@ -38,7 +37,7 @@ class Judge:
     ) -> None:
         """Judge this many games, all to one order."""
         self.counters = np.zeros((games, _core.COUNTER_COUNT), np.int32)
-        self.alignment: Doubles = np.zeros(games)  # of the last action seen
+        self.alignment: Float64s = np.zeros(games)  # of the last action seen
         self._column = SHOWN_IN[knowledge]
         self._is_seed = definition == "seed"
         self._lambda = alignment
@@ -50,7 +49,7 @@ class Judge:
         ranked = [orders.TYPES.index(name) for name in orders.parse(order)]
         self._members: Bools = members[ranked]  # (position, host)
 
-    def see(self, states: NDArray[np.void], actions: Ints) -> None:
+    def see(self, states: Records, actions: Int64s) -> None:
         """Judge actions by the true states before they are played."""
         threatened: Bools = np.greater(states[self._column], 0)
         if not self._is_seed:
@@ -72,15 +71,15 @@ class Judge:
         self.counters[:, WASTED] += is_fix & (~has_top | on_foothold)
         self.alignment = self._scaled() - before
 
-    def take(self, ended: Ints) -> NDArray[Any]:
+    def take(self, ended: Int64s) -> NDArray[Any]:
         """Counters of episodes that have ended, which begin anew."""
         counters = self.counters[ended]
         self.counters[ended] = 0
         return counters
 
-    def _scaled(self) -> Doubles:
+    def _scaled(self) -> Float64s:
         """Lambda times the running compliance, 0 before the first decision."""
         decisions = self.counters[:, COMPLIANT] + self.counters[:, VIOLATIONS]
         share = self._lambda * self.counters[:, COMPLIANT] / np.maximum(decisions, 1)
-        result: Doubles = np.rint(share / self._grid) * self._grid
+        result: Float64s = np.rint(share / self._grid) * self._grid
         return result

@@ -1,25 +1,20 @@
 """Policy inputs and masks of choices, made of what blue saw and did in an episode."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import orders
 from cagepool.sim.action_masks import action_masks
 from cagepool.sim.actions import ACTIONS
 from cagepool.sim.hosts import HOSTS
-
-Floats: TypeAlias = NDArray[np.float32]
-Ints: TypeAlias = NDArray[np.int64]
-Bytes: TypeAlias = NDArray[np.uint8]
+from cagepool.types import Bytes, Float32s, Int64s
 
 ACTION_SETS = ("all", "possible", "reduced", "core")
 
 
-def action_set(name: str) -> Ints:
+def action_set(name: str) -> Int64s:
     """Official numbers of the actions of a set.
 
     `all` has all 145; `possible` leaves out decoys that their host can never take; `reduced` also
@@ -86,20 +81,20 @@ class BlueInputs:
         )
         self.size = self._core.size
 
-    def begin(self, ids: Ints | slice = slice(None)) -> None:
+    def begin(self, ids: Int64s | slice = slice(None)) -> None:
         """Forget the past of these games, but not their orders: an episode starts."""
         kept = self.memories[ids, _core.MEMORY_ORDER_OFFSET].copy()
         self.memories[ids] = 0
         self.memories[ids, _core.MEMORY_ORDER_OFFSET] = kept
 
-    def follow(self, order: str, ids: Ints | slice = slice(None)) -> None:
+    def follow(self, order: str, ids: Int64s | slice = slice(None)) -> None:
         """Let these games be played to an order."""
         self.memories[ids, _core.MEMORY_ORDER_OFFSET] = orders.number(order)
 
-    def advance(self, played: Ints, observations: Floats) -> None:
+    def advance(self, played: Int64s, observations: Float32s) -> None:
         """Take note of the actions that were played, and of what blue saw next."""
         self._core.advance(played, observations, self.memories)
 
-    def write(self, observations: Floats, inputs: Floats, masks: Bytes | None) -> None:
+    def write(self, observations: Float32s, inputs: Float32s, masks: Bytes | None) -> None:
         """Write the inputs, (games, size), and the masks, (games, choices), as they now stand."""
         self._core.write(observations, self.memories, inputs, masks)

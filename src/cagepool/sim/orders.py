@@ -3,9 +3,9 @@
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.types import Float32s
 
 TYPES = ("defender", "enterprise", "op_server", "op_host", "user")
 assert len(TYPES) == _core.TYPE_COUNT
@@ -42,7 +42,7 @@ def number(order: str) -> int:
     return ALL_ORDERS.index(">".join(parse(order)))
 
 
-def one_hot(order: str) -> NDArray[np.float32]:
+def one_hot(order: str) -> Float32s:
     """The 25 policy inputs of an order, row by row: row = position, column = type."""
     columns = [TYPES.index(name) for name in parse(order)]
     return np.eye(len(TYPES), dtype=np.float32)[columns].ravel()

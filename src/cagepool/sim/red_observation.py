@@ -1,6 +1,6 @@
 """What a learning red sees, and which of its actions the game takes (docs/integrations.md)."""
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.sim import dtypes
 from cagepool.sim.actions import EXPLOITS
-from cagepool.sim.batch import Batch, Structs
+from cagepool.sim.batch import Batch
 from cagepool.sim.hosts import SUBNETS
-
-Bools: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float32]
+from cagepool.types import Bools, Float32s, Records
 
 OF_HOST = ("address", "name", "scanned", *EXPLOITS, "user", "privileged")
 """Values of each host: what red knows of it, ports by their exploits, and what red holds there."""
@@ -37,7 +35,7 @@ _PORT_BITS = np.array([8, *range(len(EXPLOITS))])  # of a trace's s_red_ports; 8
 class RedSight(NamedTuple):
     """What red sees in every game."""
 
-    observations: Floats  # (games, RED_OBSERVATION_SIZE), of 0 and 1
+    observations: Float32s  # (games, RED_OBSERVATION_SIZE), of 0 and 1
     masks: Bools  # (games, RED_ACTION_COUNT), false where an action names what red does not know
 
 
@@ -54,7 +52,7 @@ def red_sight(batch: Batch) -> RedSight:
     return RedSight(observations, masks)
 
 
-def _observations(batch: Batch, known: Structs) -> Floats:
+def _observations(batch: Batch, known: Records) -> Float32s:
     rows = np.empty((batch.games, RED_OBSERVATION_SIZE), np.float32)
     hosts = rows[:, : -len(OF_GAME)].reshape(batch.games, _core.HOST_COUNT, len(OF_HOST))
     hosts[:, :, 0] = known["s_known_ip"]

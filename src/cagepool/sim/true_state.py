@@ -1,13 +1,10 @@
 """What red really holds and what blue believes, as arrays over games and hosts."""
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.sim.batch import Batch
-
-Bytes: TypeAlias = NDArray[np.uint8]
+from cagepool.types import Bytes
 
 
 class TrueState:

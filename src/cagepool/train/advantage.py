@@ -1,16 +1,13 @@
 """Generalised advantage estimates."""
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-from cagepool.sim.features import Floats
-
-Bools: TypeAlias = NDArray[np.bool_]
+from cagepool.types import Bools, Float32s
 
 
-def advantages(rewards: Floats, values: Floats, ends: Bools, gamma: float, decay: float) -> Floats:
+def advantages(
+    rewards: Float32s, values: Float32s, ends: Bools, gamma: float, decay: float
+) -> Float32s:
     """Advantages, (steps, games).
 
     Nothing flows from one episode into the one before: what came after a time limit must already

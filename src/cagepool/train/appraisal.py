@@ -12,10 +12,10 @@ from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Score, Trial, game_seeds, played
 from cagepool.sim import Batch, BatchConfig, orders, reds
-from cagepool.sim.batch import Doubles, Ints
 from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import Gate, passes
 from cagepool.train.kept import order_kept
+from cagepool.types import Float64s, Int64s
 
 SEED = 0x0DE5  # of the games of all appraisals: apart from training, checks and evaluation
 ORDERS_AT_ONCE = 20
@@ -81,7 +81,7 @@ def _appraise_some(
 
 def _play(
     policy: Policy, config: TrainConfig, red: str, written: Sequence[str], episodes: int
-) -> tuple[Doubles, Ints]:
+) -> tuple[Float64s, Int64s]:
     """Totals, (order, episode), and counters, (order, episode, COUNTER_COUNT)."""
     trial = Trial(episodes=episodes, max_steps=config.max_steps, seed=SEED)
     followed = [order for order in written for _ in range(episodes)]
@@ -117,7 +117,7 @@ class _Follower(PolicyDefender):
         self._policy.follow(self._numbers)
 
 
-def _appraisal(totals: Doubles, counters: Ints, config: TrainConfig) -> Appraisal:
+def _appraisal(totals: Float64s, counters: Int64s, config: TrainConfig) -> Appraisal:
     score = Score.of(totals)
     kept = order_kept(counters, config.definition)
     decisions = kept["decisions"]

@@ -5,10 +5,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.runs import Arrays
 from cagepool.sim.features import BlueInputs
 from cagepool.train.rollout import Collector
 from cagepool.train.rollout_buffer import Rollout
+from cagepool.types import Arrays
 
 State: TypeAlias = dict[str, Any]  # plain values, fit for JSON
 

@@ -3,13 +3,13 @@
 from concurrent.futures import Future
 from typing import Protocol
 
-from cagepool.runs import Arrays
 from cagepool.train.checkpointing import State
 from cagepool.train.config import TrainConfig
 from cagepool.train.learner import other_threads
 from cagepool.train.networks import Networks
 from cagepool.train.rollout_buffer import Shape
 from cagepool.train.rollout_worker import Collected, Station, shares
+from cagepool.types import Arrays
 
 PLAYER = "player."  # before the names of the weights with which a rollout is being collected
 

@@ -8,9 +8,9 @@ import torch
 from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals
 from cagepool.sim import reds
-from cagepool.sim.features import Floats
 from cagepool.train.config import TrainConfig
 from cagepool.train.networks import Networks
+from cagepool.types import Float32s
 
 CHECK_SEED = 0xC4EC  # of the games of all checks: apart from training, and from evaluation
 
@@ -32,7 +32,7 @@ class _Actor(Policy):
         super().__init__(networks.arrays(), config.as_dict())
         self._networks = networks
 
-    def forward(self, rows: Floats) -> Floats:
+    def forward(self, rows: Float32s) -> Float32s:
         with torch.inference_mode():
             return self._networks.logits(torch.from_numpy(rows)).numpy()
 

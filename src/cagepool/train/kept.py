@@ -4,10 +4,11 @@ from typing import cast
 
 import numpy as np
 
-from cagepool.sim.batch import COUNTERS, Doubles, Ints
+from cagepool.sim.batch import COUNTERS
+from cagepool.types import Float64s, Int64s
 
 
-def order_kept(counters: Ints, definition: str) -> dict[str, float]:
+def order_kept(counters: Int64s, definition: str) -> dict[str, float]:
     """Compliance, coverage and counts of episodes, (episode, COUNTER_COUNT); nan if undefined."""
     by_name = dict(zip(COUNTERS, counters.T, strict=True))
     decided = by_name["compliant"] + by_name["violations"]
@@ -27,7 +28,7 @@ def order_kept(counters: Ints, definition: str) -> dict[str, float]:
     }
 
 
-def kept_shares(counters: Ints) -> Doubles:
+def kept_shares(counters: Int64s) -> Float64s:
     """Compliance of each episode at its end, 0 where nothing was decided."""
     compliant, violations = counters[:, 0], counters[:, 1]
-    return cast("Doubles", compliant / np.maximum(compliant + violations, 1))
+    return cast("Float64s", compliant / np.maximum(compliant + violations, 1))

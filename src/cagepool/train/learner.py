@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cagepool.runs import Arrays
-from cagepool.sim.features import Floats
 from cagepool.train.adam import Adam
 from cagepool.train.advantage import advantages
 from cagepool.train.config import PpoConfig
@@ -18,6 +16,7 @@ from cagepool.train.loss import LossParts, LossRule, Part, Rows, mean_of, sum_of
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Forward
 from cagepool.train.rollout_buffer import Rollout
+from cagepool.types import Arrays, Float32s
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -152,7 +151,7 @@ class Learner:
         self._optimiser.step(self._gradient, self.learning_rate)
         return sum_of(parts)
 
-    def _values(self, inputs: Floats) -> Floats:
+    def _values(self, inputs: Float32s) -> Float32s:
         rows = torch.from_numpy(inputs.reshape(-1, inputs.shape[-1]))
         return self._critic.run(rows).reshape(inputs.shape[:-1]).numpy().copy()
 

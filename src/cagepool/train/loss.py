@@ -12,7 +12,7 @@ import torch
 
 from cagepool import _core
 from cagepool.evaluate.policy import NEVER
-from cagepool.sim.features import Bytes, Floats, Ints
+from cagepool.types import Bytes, Float32s, Int64s
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Rows:
 
     inputs: torch.Tensor  # (rows, inputs)
     masks: Bytes | None  # (rows, choices)
-    choices: Ints  # (rows,), as all that follow
-    log_probabilities: Floats
-    advantages: Floats
-    values: Floats  # as the critic saw it when it was collected
-    returns: Floats
+    choices: Int64s  # (rows,), as all that follow
+    log_probabilities: Float32s
+    advantages: Float32s
+    values: Float32s  # as the critic saw it when it was collected
+    returns: Float32s
 
 
 class Outputs(NamedTuple):

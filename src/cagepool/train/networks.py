@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from cagepool.runs import Arrays
+from cagepool.types import Arrays
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 

@@ -7,7 +7,6 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from cagepool._optional import needed
-from cagepool.runs import Arrays
 from cagepool.train.checkpointing import State
 from cagepool.train.collectors import Crew, LocalCrew
 from cagepool.train.config import TrainConfig
@@ -15,6 +14,7 @@ from cagepool.train.learner import Learned, Learner, use_threads
 from cagepool.train.networks import Networks
 from cagepool.train.rollout import Finished
 from cagepool.train.rollout_worker import Collected, Streams
+from cagepool.types import Arrays
 
 
 class Update(NamedTuple):

@@ -9,9 +9,10 @@ import torch
 from cagepool import _core
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.sim.compliance import Judge
-from cagepool.sim.features import BlueInputs, Bytes, Floats, Ints
+from cagepool.sim.features import BlueInputs
 from cagepool.train.passes import Forward
-from cagepool.train.rollout_buffer import Bools, Final, Rollout
+from cagepool.train.rollout_buffer import Final, Rollout
+from cagepool.types import Bools, Bytes, Float32s, Int64s
 
 
 class Inputs(Protocol):
@@ -19,15 +20,15 @@ class Inputs(Protocol):
 
     size: int
     choices: int
-    numbers: Ints  # the action behind each choice
+    numbers: Int64s  # the action behind each choice
 
-    def begin(self, ids: Ints, /) -> None:
+    def begin(self, ids: Int64s, /) -> None:
         """Forget the past of these games."""
 
-    def advance(self, played: Ints, observations: Floats, /) -> None:
+    def advance(self, played: Int64s, observations: Float32s, /) -> None:
         """Take note of what was played and of what was seen next."""
 
-    def write(self, observations: Floats, inputs: Floats, masks: Bytes | None, /) -> None:
+    def write(self, observations: Float32s, inputs: Float32s, masks: Bytes | None, /) -> None:
         """Write the inputs and masks as they now stand."""
 
 
@@ -40,13 +41,13 @@ class PlainInputs:
         self.choices = choices
         self.numbers = np.arange(choices)
 
-    def begin(self, _ids: Ints) -> None:
+    def begin(self, _ids: Int64s) -> None:
         """Nothing to forget."""
 
-    def advance(self, _played: Ints, _observations: Floats) -> None:
+    def advance(self, _played: Int64s, _observations: Float32s) -> None:
         """Nothing to remember."""
 
-    def write(self, observations: Floats, inputs: Floats, _masks: Bytes | None) -> None:
+    def write(self, observations: Float32s, inputs: Float32s, _masks: Bytes | None) -> None:
         """Copy the observations."""
         inputs[:] = observations.reshape(len(observations), -1)
 
@@ -57,7 +58,7 @@ class Finished:
 
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
-    counters: Ints = field(  # (episode, COUNTER_COUNT), no rows without an order
+    counters: Int64s = field(  # (episode, COUNTER_COUNT), no rows without an order
         default_factory=lambda: np.zeros((0, _core.COUNTER_COUNT), np.int64)
     )
 
@@ -82,7 +83,7 @@ class Collector:
         self.returns = np.zeros(games)
         self.lengths = np.zeros(games, np.int64)
         self._reward_scale = reward_scale
-        self._actions: Ints = np.zeros(games, np.int64)
+        self._actions: Int64s = np.zeros(games, np.int64)
         self.order_rng: np.random.Generator | None = None  # none: orders stay as they are
         self.judge: Judge | None = None  # of games that are not the core's
         self._has_order = len(getattr(envs, "counters", ())) > 0
@@ -121,7 +122,7 @@ class Collector:
                     break
         return finished
 
-    def _choose(self, actor: Forward, rollout: Rollout, step: int, uniforms: Floats) -> None:
+    def _choose(self, actor: Forward, rollout: Rollout, step: int, uniforms: Float32s) -> None:
         logits = actor.run(torch.from_numpy(rollout.inputs[step])).numpy()
         masks = None if rollout.masks is None else rollout.masks[step]
         choices = rollout.choices[step]
@@ -149,7 +150,9 @@ class Collector:
             self.inputs.advance(self._actions, seen)
         self.write(seen, rollout, step + 1)
 
-    def _end(self, rollout: Rollout, step: int, seen: Floats, infos: Any, cut_off: Bools) -> Floats:
+    def _end(
+        self, rollout: Rollout, step: int, seen: Float32s, infos: Any, cut_off: Bools
+    ) -> Float32s:
         """Keep the last states of what was cut off, and begin new episodes; returns their start."""
         ended = np.flatnonzero(rollout.ends[step])
         last = seen.copy()
@@ -166,14 +169,14 @@ class Collector:
             self._begin_orders(ended)
         return seen
 
-    def _begin_orders(self, games: Ints) -> None:
+    def _begin_orders(self, games: Int64s) -> None:
         assert self.order_rng is not None
         assert isinstance(self.inputs, BlueInputs)
         drawn = self.order_rng.integers(_core.ORDER_COUNT, size=len(games), dtype=np.uint8)
         self.envs.batch.orders[games] = drawn  # type: ignore[attr-defined] # native only
         self.inputs.memories[games, _core.MEMORY_ORDER_OFFSET] = drawn
 
-    def _kept(self, ended: Ints) -> Ints:
+    def _kept(self, ended: Int64s) -> Int64s:
         """Counters of the episodes that ended and count; no rows without an order."""
         is_counted = self.active[ended]
         if self.judge is not None:
@@ -183,7 +186,7 @@ class Collector:
             return of_batch[ended[is_counted]]  # type: ignore[no-any-return]
         return np.zeros((0, _core.COUNTER_COUNT), np.int64)
 
-    def _account(self, ended: Ints, finished: Finished) -> None:
+    def _account(self, ended: Int64s, finished: Finished) -> None:
         counted = ended[self.active[ended]]
         finished.returns += self.returns[counted].tolist()
         finished.lengths += self.lengths[counted].tolist()
@@ -197,7 +200,7 @@ class Collector:
         self.lengths[ended] = 0
 
 
-def _floats(observations: Any) -> Floats:
+def _floats(observations: Any) -> Float32s:
     return np.ascontiguousarray(observations, np.float32)
 
 

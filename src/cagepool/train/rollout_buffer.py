@@ -1,14 +1,10 @@
 """What was collected between two updates, in arrays that are made once."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cagepool.sim.features import Bytes, Floats, Ints
-
-Bools: TypeAlias = NDArray[np.bool_]
+from cagepool.types import Bools, Bytes, Float32s, Int64s
 
 
 @dataclass(frozen=True)
@@ -29,15 +25,15 @@ class Rollout:
         """Make the arrays."""
         cells = (shape.steps, shape.games)
         self.shape = shape
-        self.inputs: Floats = np.zeros((shape.steps + 1, shape.games, shape.inputs), np.float32)
+        self.inputs: Float32s = np.zeros((shape.steps + 1, shape.games, shape.inputs), np.float32)
         self.masks: Bytes | None = (
             np.ones((shape.steps + 1, shape.games, shape.choices), np.uint8)
             if shape.masked
             else None
         )
-        self.choices: Ints = np.zeros(cells, np.int64)
-        self.log_probabilities: Floats = np.zeros(cells, np.float32)
-        self.rewards: Floats = np.zeros(cells, np.float32)
+        self.choices: Int64s = np.zeros(cells, np.int64)
+        self.log_probabilities: Float32s = np.zeros(cells, np.float32)
+        self.rewards: Float32s = np.zeros(cells, np.float32)
         self.ends: Bools = np.zeros(cells, np.bool_)  # the episode ended with this step
         self.counted: Bools = np.ones(cells, np.bool_)  # the step belongs to the run's episodes
         self.finals: list[Final] = []
@@ -58,5 +54,5 @@ class Final:
     """Last states of episodes that were cut off by their time limit in one step."""
 
     step: int
-    games: Ints
-    inputs: Floats
+    games: Int64s
+    inputs: Float32s

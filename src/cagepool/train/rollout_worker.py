@@ -7,7 +7,6 @@ import numpy as np
 
 from cagepool.envs.learning import learning_vec
 from cagepool.evaluate.policy import blue_inputs
-from cagepool.runs import Arrays
 from cagepool.sim import orders
 from cagepool.sim.compliance import Judge
 from cagepool.train.checkpointing import State, collector_state, restore_collector
@@ -16,6 +15,7 @@ from cagepool.train.networks import Networks
 from cagepool.train.passes import Forward
 from cagepool.train.rollout import Collector, Finished, Inputs, PlainInputs
 from cagepool.train.rollout_buffer import Rollout, Shape
+from cagepool.types import Arrays
 
 
 class Collected(NamedTuple):

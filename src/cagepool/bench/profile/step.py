@@ -12,11 +12,11 @@ from cagepool.bench.profile.result import Profile, Subject, result_of
 from cagepool.bench.profile.slices import Slices
 from cagepool.bench.profile.traffic import Traffic
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
-from cagepool.envs.arrays import Bools, Ints
 from cagepool.envs.env_fns import is_ours
 from cagepool.envs.learning import CYBORG, learning_vec
 from cagepool.sim import dtypes, orders
 from cagepool.sim.compliance import Judge
+from cagepool.types import Bools, Int64s
 
 SLICES = 200  # at most
 LEAST = 5  # steps of a slice, or what is between slices would weigh too much
@@ -122,7 +122,7 @@ class Stepping:
             )
         rng = np.random.default_rng(config.seed)
         kinds = self.envs.single_action_space.n
-        self._actions: list[Ints] = list(rng.integers(0, kinds, (ROWS, config.n_envs)))
+        self._actions: list[Int64s] = list(rng.integers(0, kinds, (ROWS, config.n_envs)))
         self.envs.reset(seed=config.seed)
 
     def play(self, count: int) -> None:
@@ -136,7 +136,7 @@ class Stepping:
             if self._period is not None:
                 self.look(terminations, truncations)
 
-    def see(self, actions: Ints) -> None:
+    def see(self, actions: Int64s) -> None:
         """Judge actions by the true states that workers carry."""
         assert self._judge is not None
         self._judge.see(self.envs.true_state, actions)

@@ -14,6 +14,7 @@ from cagepool.cyborg.parity.fuzz_policies import BLUES
 from cagepool.cyborg.parity.sight import Sight
 from cagepool.sim import actions, dtypes, hosts, reds
 from cagepool.sim.trace import Trace
+from cagepool.types import Records
 
 Sessions: TypeAlias = dict[str, list[tuple[str, int, str, str]]]
 """Account, number, type and agent of the sessions of each host."""
@@ -26,7 +27,7 @@ class Recording:
     """One episode."""
 
     trace: Trace  # with a leading axis of length 1
-    true_states: NDArray[np.void]  # (1, steps)
+    true_states: Records  # (1, steps)
     reused_pid: bool  # a process got the id of a dead suspect (docs/rules.md, section 14)
     sessions: dict[int, Sessions]  # after every tenth step, as CybORG's dictionary has them
 

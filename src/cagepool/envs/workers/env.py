@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool.envs import seeding
-from cagepool.envs.arrays import Bools, Doubles, Infos, Ints, read_only
+from cagepool.envs.arrays import read_only
 from cagepool.envs.async_api import Ready, check_min_ready, check_none_is_out, checked_ids
 from cagepool.envs.env_fns import Maker
 from cagepool.envs.info_batching import gathered
@@ -25,6 +25,7 @@ from cagepool.envs.workers.awaiting import readable
 from cagepool.envs.workers.config import PoolConfig, WorkerSettings
 from cagepool.envs.workers.messages import Task
 from cagepool.envs.workers.pool import Pool
+from cagepool.types import Bools, Float64s, Infos, Int64s
 
 _EVERYWHERE = slice(None)
 
@@ -35,7 +36,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
     `cagepool.make_vec` is the usual way to make one.
     """
 
-    restarts: Ints  # how often each environment was replaced; read-only, always current
+    restarts: Int64s  # how often each environment was replaced; read-only, always current
 
     closed = True  # until the workers run: Gymnasium 1.2 closes even what failed to start
 
@@ -97,7 +98,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         return self._observations(pool), infos
 
     @alone
-    def step(self, actions: Any) -> tuple[Tree, Doubles, Bools, Bools, Infos]:
+    def step(self, actions: Any) -> tuple[Tree, Float64s, Bools, Bools, Infos]:
         """Step every environment, and wait for all.
 
         Raises:
@@ -192,7 +193,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         return states.view(np.recarray) if states.dtype.names else states
 
     @property
-    def true_state_age(self) -> Ints:
+    def true_state_age(self) -> Int64s:
         """Steps since the true state of each environment was asked for; 0: it is current."""
         self._check_true_state()
         return read_only(self._pool.block.ages)

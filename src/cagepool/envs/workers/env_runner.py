@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from cagepool import _core
-from cagepool.envs.arrays import Infos
 from cagepool.envs.env_fns import AnyEnv, Maker
 from cagepool.envs.space_tree import part, reader, writer
 from cagepool.envs.workers import protocol
 from cagepool.envs.workers.messages import Given, Task
 from cagepool.envs.workers.shared_memory import Block, Marks
 from cagepool.envs.workers.true_state import Truth
+from cagepool.types import Infos
 
 _PLAYING, _OVER, _LOST = 0, 1, 2
 

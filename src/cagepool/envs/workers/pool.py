@@ -15,7 +15,6 @@ import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
 from cagepool import _core
-from cagepool.envs.arrays import Bools, Infos, Ints
 from cagepool.envs.env_fns import Maker
 from cagepool.envs.space_tree import mapped
 from cagepool.envs.workers import faults, protocol
@@ -32,6 +31,7 @@ from cagepool.envs.workers.shared_memory import (
     new_memory,
 )
 from cagepool.errors import EnvironmentFault
+from cagepool.types import Bools, Infos, Int64s
 
 _CLOSING_S = 5.0  # that environments have to close
 _STARTING_S = 60.0  # that Python has to start and import, however short the time limit is
@@ -43,7 +43,7 @@ class Pool:
     block: Block
     form: Form
     lines: list[Line]  # the workers, in the order of their environments
-    restarts: Ints  # how often each environment was replaced
+    restarts: Int64s  # how often each environment was replaced
     out: Bools  # environments that were asked for freely and whose answers were not yet taken
     away: int  # how many these are
     ready: int  # environments that have answered
@@ -99,7 +99,7 @@ class Pool:
         line.doing, line.request = f"asked to {request}", protocol.message((request, arguments))
         self._write(line, line.request, answers)
 
-    def ask_for(self, ids: Ints) -> None:
+    def ask_for(self, ids: Int64s) -> None:
         """Let these environments be stepped, with answers as they get ready."""
         self.out[ids] = True
         self.away += len(ids)

@@ -13,11 +13,11 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.types import Int32s
 
-Words: TypeAlias = NDArray[np.int32]
+Words: TypeAlias = Int32s
 
 ALL = np.int32(_core.ALL_WORD).tobytes()
 _MESSAGE = np.int32(_core.MESSAGE_WORD).tobytes()

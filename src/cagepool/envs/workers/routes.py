@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cagepool.envs.arrays import Ints
+from cagepool.types import Int64s
 
 
 class Routes:
@@ -17,7 +17,7 @@ class Routes:
         self._bounds = np.array(bounds, np.int32)
         self._owners = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
 
-    def parts(self, ids: Ints) -> Iterator[tuple[int, bytes, int]]:
+    def parts(self, ids: Int64s) -> Iterator[tuple[int, bytes, int]]:
         """Workers, the words for each and how many they are."""
         if len(ids) < len(self._bounds) - 1:  # sorting would take longer
             parts: dict[int, list[int]] = {}

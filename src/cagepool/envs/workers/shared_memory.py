@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from cagepool.envs.space_tree import Tree
 from cagepool.envs.workers.true_state import TrueStateForm
+from cagepool.types import Bools, Float64s, Int64s
 
 _LINE = 64  # bytes that two processors pass between them; arrays do not share one
 
@@ -62,7 +63,7 @@ class Marks:
 
     def __init__(self, arena: Arena, workers: int) -> None:
         """Take the place of the marks, the first in the memory."""
-        self.array: NDArray[np.int64] = arena.array((workers,), np.int64)
+        self.array: Int64s = arena.array((workers,), np.int64)
 
 
 class Block:
@@ -71,15 +72,15 @@ class Block:
     def __init__(self, arena: Arena, workers: int, num_envs: int, form: Form) -> None:
         """Lay the arrays out, in the same order in every process."""
         self.marks = Marks(arena, workers)
-        self.rewards: NDArray[np.float64] = arena.array((num_envs,), np.float64)
-        self.terminations: NDArray[np.bool_] = arena.array((num_envs,), np.bool_)
-        self.truncations: NDArray[np.bool_] = arena.array((num_envs,), np.bool_)
+        self.rewards: Float64s = arena.array((num_envs,), np.float64)
+        self.terminations: Bools = arena.array((num_envs,), np.bool_)
+        self.truncations: Bools = arena.array((num_envs,), np.bool_)
         self.observations = _tree(arena, form.observation_space, num_envs)
         self.actions = _tree(arena, form.action_space, num_envs)
         dtype, shape = form.true_state or (np.dtype(np.uint8), ())
         seen = num_envs if form.true_state else 0
         self.true_state = arena.array((seen, *shape), dtype)
-        self.ages: NDArray[np.int64] = arena.array((seen,), np.int64)
+        self.ages: Int64s = arena.array((seen,), np.int64)
 
     @classmethod
     def size(cls, workers: int, num_envs: int, form: Form) -> int:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cagepool.envs.env_fns import AnyEnv
 from cagepool.envs.space_tree import writer
+from cagepool.types import Int64s
 
 TrueStateMode: TypeAlias = Literal["every", "end", "never"] | int
 TrueStateForm: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]  # type and shape
@@ -53,7 +54,7 @@ def query_of(env: AnyEnv) -> Callable[[], Any]:
 class Truth:
     """Copies true states into the block when it is time; `ages` counts the steps since."""
 
-    def __init__(self, mode: TrueStateMode, states: NDArray[Any], ages: NDArray[np.int64]) -> None:
+    def __init__(self, mode: TrueStateMode, states: NDArray[Any], ages: Int64s) -> None:
         """Write into these rows, one an environment."""
         self._period = _PERIODS[mode] if isinstance(mode, str) else mode
         self._write = writer("true_state()", states)

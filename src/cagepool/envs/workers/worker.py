@@ -9,10 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cagepool._core import StepLoop
-from cagepool.envs.arrays import Infos
 from cagepool.envs.env_fns import AnyEnv, Maker
 from cagepool.envs.space_tree import check_supported
 from cagepool.envs.workers import protocol
@@ -20,6 +18,7 @@ from cagepool.envs.workers.env_runner import Stepper
 from cagepool.envs.workers.messages import Answer, Fault, Made, Task
 from cagepool.envs.workers.shared_memory import Form, Marks, mapped_block, mapped_marks
 from cagepool.envs.workers.true_state import form_of
+from cagepool.types import Infos, Int64s
 
 
 class _Reported(BaseException):
@@ -54,7 +53,7 @@ class Worker:
 
     _task: Task
     _stepper: Stepper
-    _mark: NDArray[np.int64]
+    _mark: Int64s
 
     def __init__(self, inbox: protocol.Inbox, answers: int, memory: int) -> None:
         """Take the ends of the pipes and the memory."""

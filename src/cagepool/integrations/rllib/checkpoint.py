@@ -16,7 +16,8 @@ from cagepool import _core
 from cagepool.evaluate.games import Games
 from cagepool.evaluate.resolve import Contender
 from cagepool.integrations.rllib.quiet import quietly
-from cagepool.sim.batch import BatchConfig, Ints
+from cagepool.sim.batch import BatchConfig
+from cagepool.types import Int64s
 
 MODULE = Path("learner_group", "learner", "rl_module", DEFAULT_MODULE_ID)
 # What reading pickles of unknown origin may end with, besides what the files themselves do.
@@ -75,7 +76,7 @@ class ModuleDefender:
         )
 
     @torch.no_grad()
-    def act(self, batch: Games) -> Ints:
+    def act(self, batch: Games) -> Int64s:
         """The likeliest action in every game."""
         seen = torch.from_numpy(batch.observations.astype(np.float32))
         if self._state:  # modules with a memory expect sequences, here of one step
@@ -85,7 +86,7 @@ class ModuleDefender:
         said = self._module.forward_inference(shown)
         self._state = said.get(Columns.STATE_OUT, {})
         logits = said[Columns.ACTION_DIST_INPUTS].reshape(batch.games, -1)
-        chosen: Ints = logits.argmax(1).numpy()
+        chosen: Int64s = logits.argmax(1).numpy()
         return chosen
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cagepool.envs.arrays import Infos, Observations
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.seeding import Seed
+from cagepool.types import Infos, Observations
 
 
 class RunnerPool(NativeVectorEnv):

@@ -7,7 +7,6 @@ import numpy as np
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-from cagepool.runs import Arrays
 from cagepool.train.checkpointing import State
 from cagepool.train.collectors import as_played, played_of
 from cagepool.train.config import TrainConfig
@@ -17,6 +16,7 @@ from cagepool.train.ray.connection import connected
 from cagepool.train.rollout import Finished
 from cagepool.train.rollout_buffer import Final, Rollout, Shape
 from cagepool.train.rollout_worker import Collected, Share, Station, shares
+from cagepool.types import Arrays
 
 START_SECONDS = 180.0  # within which a node must take an actor
 TRIES = 10  # actors that may die over one rollout
