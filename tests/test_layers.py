@@ -28,7 +28,7 @@ LAYERS = (
 )
 # Packages whose top only re-exports, on first use, names of the layers inside.
 FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
-LEAVES = ("errors", "_optional", "runs", "shapes", "types")
+LEAVES = ("errors", "_optional", "_stages", "runs", "shapes", "types")
 HOMES = {
     "gymnasium": ("cagepool.envs", "cagepool.cyborg", "cagepool.bench", "cagepool.integrations"),
     "matplotlib": ("cagepool.report",),
