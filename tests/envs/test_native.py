@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
-from cagepool.sim import actions, reds
+from cagepool.sim.names import RED_AGENTS, red_action_index, red_move_name
 from tests.envs.contract import HORIZON, MODES, actions_for, assert_same, everything, started
 
 TASKS = Path("/proc/self/task")
@@ -41,7 +41,7 @@ def test_the_type_of_observations_goes_by_its_name_and_as_numpys(dtype: Any) -> 
 
 def test_games_of_a_vector_may_differ() -> None:
     envs = started(3, red=["b_line", "meander", "sleep"], max_steps=[2, 3, 4], autoreset="disabled")
-    names = [list(reds.RED_AGENTS)[red] for red in envs.true_state.red]
+    names = [list(RED_AGENTS)[red] for red in envs.true_state.red]
     assert names == ["B_lineAgent", "RedMeanderAgent", "SleepAgent"]
     envs.step([0, 0, 0])
     assert list(envs.step([0, 0, 0])[3]) == [True, False, False]
@@ -63,8 +63,8 @@ def played_with(row: Any) -> NativeVectorEnv:
 
 def test_red_plays_the_actions_it_is_given() -> None:
     envs = started(2, red="given")
-    envs.step([0, 0], [actions.red_index("DiscoverRemoteSystems User"), 0])
-    moves = [actions.red_move(move["red_kind"], move["red_target"]) for move in envs.batch.moves]
+    envs.step([0, 0], [red_action_index("DiscoverRemoteSystems User"), 0])
+    moves = [red_move_name(move["red_kind"], move["red_target"]) for move in envs.batch.moves]
     assert moves == ["DiscoverRemoteSystems User", "Sleep"]
     with pytest.raises(ValueError, match="red_actions must be given"):
         envs.step([0, 0])

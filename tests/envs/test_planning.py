@@ -7,7 +7,8 @@ import pytest
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
-from cagepool.sim import ActionMasks, actions, hosts
+from cagepool.sim import ActionMasks
+from cagepool.sim.names import action_index, host_index
 from tests.envs.contract import MODES, actions_for, assert_same, play
 
 
@@ -91,9 +92,9 @@ def test_the_true_state_is_current_and_cannot_be_written() -> None:
     truth = envs.true_state
     assert truth.access.shape == (2, 13)
     assert not truth.decoys.any()
-    envs.step([actions.index("DecoyTomcat User2"), 0], [0, 0])
+    envs.step([action_index("DecoyTomcat User2"), 0], [0, 0])
     where = np.argwhere(truth.decoys)
-    assert where.tolist() == [[0, hosts.index("User2")]]
+    assert where.tolist() == [[0, host_index("User2")]]
     with pytest.raises(ValueError, match="read-only"):
         truth.access[0] = 1
 
@@ -137,7 +138,7 @@ def test_masks_follow_restored_games() -> None:
     envs = make_vec(1)
     envs.reset(seed=3)
     before = envs.save([0])
-    decoy = actions.index("DecoyTomcat User2")
+    decoy = action_index("DecoyTomcat User2")
     envs.step([decoy])
     assert not envs.action_masks()[0, decoy]
     envs.restore([0], before)

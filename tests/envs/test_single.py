@@ -11,7 +11,7 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils.env_checker import check_env
 
 from cagepool.envs import Cage2Env
-from cagepool.sim import actions
+from cagepool.sim.names import action_index, red_action_index, red_move_name
 from tests.envs.contract import actions_for, assert_same
 
 ACTIONS = [int(action) for action in actions_for(1, 30)[:, 0]]
@@ -114,9 +114,9 @@ def test_a_seed_out_of_range_is_refused(seed: int) -> None:
 
 def test_red_plays_the_action_it_is_given() -> None:
     env = started(red="given")
-    env.step(0, actions.red_index("DiscoverRemoteSystems User"))
+    env.step(0, red_action_index("DiscoverRemoteSystems User"))
     move = env.batch.moves[0]
-    assert actions.red_move(move["red_kind"], move["red_target"]) == "DiscoverRemoteSystems User"
+    assert red_move_name(move["red_kind"], move["red_target"]) == "DiscoverRemoteSystems User"
 
 
 def test_a_restored_game_goes_on_as_it_did() -> None:
@@ -168,7 +168,7 @@ def test_the_true_state_is_a_record_of_its_own() -> None:
     env = started(red="SleepAgent")
     truth = env.true_state()
     assert truth.shape == ()
-    env.step(actions.index("DecoyTomcat User2"))
+    env.step(action_index("DecoyTomcat User2"))
     assert not truth["decoys"].any()
     assert env.true_state()["decoys"].any()
     assert env.true_state_dict().keys() >= {"success", "User0", "Op_Server0"}
@@ -176,12 +176,12 @@ def test_the_true_state_is_a_record_of_its_own() -> None:
 
 def test_masks_are_a_row() -> None:
     env = started()
-    decoy = actions.index("DecoyTomcat User2")
+    decoy = action_index("DecoyTomcat User2")
     assert env.action_masks().shape == (145,)
     assert env.action_masks()[decoy]
     env.step(decoy)
     assert not env.action_masks()[decoy]
-    assert not env.action_masks(monitor=False)[actions.index("Monitor")]
+    assert not env.action_masks(monitor=False)[action_index("Monitor")]
 
 
 def test_render_gives_a_picture() -> None:

@@ -16,9 +16,10 @@ from cagepool.cyborg.engine import CybORGEngine, WatchedEnv
 from cagepool.evaluate import Trial
 from cagepool.evaluate.policy import load
 from cagepool.evaluate.resolve import contender
-from cagepool.evaluate.rollout import OFFICIAL_REDS, game_seeds, opened
+from cagepool.evaluate.rollout import game_seeds, opened
 from cagepool.evaluate.statistics import tally
 from cagepool.sim import dtypes, replay
+from cagepool.sim.names import OFFICIAL_REDS
 from tests.evaluate.folders import make_run
 
 

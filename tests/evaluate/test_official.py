@@ -13,10 +13,9 @@ from cagepool.evaluate.policy import load
 from cagepool.evaluate.protocol import NO_HOST, Evaluation, differences, evaluate
 from cagepool.evaluate.resolve import contender
 from cagepool.evaluate.reward_breakdown import PARTS
-from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, OFFICIAL_REDS, game_seeds, opened, played
+from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, game_seeds, opened, played
 from cagepool.evaluate.statistics import tally
-from cagepool.sim import actions
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim.names import HOSTS, OFFICIAL_REDS, action_name
 from tests.evaluate.folders import add_checkpoint, make_run
 
 FEW = Trial(episodes=40, seed=5)
@@ -60,7 +59,7 @@ def test_every_reward_is_what_the_arrays_of_the_batch_say() -> None:
     for _ in played(scripted_defender("random"), trial, batch):
         expected = (batch.true_state["privileged"] > 0) @ values
         expected += 10 * (batch.true_state["ot_running"] == 0)
-        names = [actions.name(action) for action in batch.moves["blue_action"]]
+        names = [action_name(action) for action in batch.moves["blue_action"]]
         expected += [name.startswith("Restore") for name in names]
         np.testing.assert_allclose(-batch.rewards, expected, atol=1e-9)  # rounding of tenths
 

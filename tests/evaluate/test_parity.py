@@ -23,7 +23,8 @@ from cagepool.cyborg.parity import (
 )
 from cagepool.cyborg.parity.recorder import sessions_of
 from cagepool.cyborg.parity.twin import Twin
-from cagepool.sim import actions, dtypes, replay
+from cagepool.sim import dtypes, replay
+from cagepool.sim.names import ACTIONS
 from cagepool.sim.trace import Trace
 from tests.sim.games import GOLDEN, play, started
 
@@ -59,7 +60,7 @@ def native_recording(red: str, *, green: bool = False, seed: int = 0) -> Recordi
     sessions = {}
     draw = Random(seed)
     for step in range(STEPS):
-        play(batch, draw.randrange(len(actions.ACTIONS)))
+        play(batch, draw.randrange(len(ACTIONS)))
         moves[step], truths[step] = batch.moves[0], batch.true_state[0]
         sessions[step] = sessions_of(true_state_dict(batch, 0))
     drawn = {name: moves[name][np.newaxis] for name in DRAWS if name != "esc_pick"}
@@ -203,7 +204,7 @@ def test_a_blue_draws_the_same_actions_from_the_same_luck(blue: Callable[[Random
     one, other = ([act(target) for target in targets] for act in (blue(Random(5)), blue(Random(5))))
 
     assert one == other
-    assert all(0 <= action < len(actions.ACTIONS) for action in one)
+    assert all(0 <= action < len(ACTIONS) for action in one)
 
 
 def test_a_trial_plays_every_red_with_green_and_without() -> None:

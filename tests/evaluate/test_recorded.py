@@ -12,9 +12,8 @@ from cagepool.evaluate import Trial, files
 from cagepool.evaluate.game_log import recorded_games
 from cagepool.evaluate.protocol import Evaluation, evaluate
 from cagepool.evaluate.resolve import contender
-from cagepool.evaluate.rollout import OFFICIAL_REDS
 from cagepool.evaluate.transcript import transcript
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim.names import HOSTS, OFFICIAL_REDS
 from tests.evaluate.folders import make_run
 
 TRIAL = Trial(episodes=41, seed=2)

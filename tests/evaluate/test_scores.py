@@ -8,8 +8,8 @@ import pytest
 from cagepool.evaluate import Score, Trial, rollout, score_table, scripted_defender
 from cagepool.evaluate.defenders import SCRIPTED
 from cagepool.evaluate.games import Games
-from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, OFFICIAL_REDS, episode_totals, red_names
-from cagepool.sim import actions
+from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, episode_totals, red_names
+from cagepool.sim.names import OFFICIAL_REDS, action_index
 from cagepool.types import Int64s
 
 
@@ -21,7 +21,7 @@ class Watcher:
 
     def act(self, batch: Games) -> Int64s:
         exploited = batch.observations[:, 4 * 9 + 1] == 1
-        return np.where(exploited, actions.index("Restore User1"), actions.index("Sleep"))
+        return np.where(exploited, action_index("Restore User1"), action_index("Sleep"))
 
 
 @pytest.mark.parametrize("name", SCRIPTED)

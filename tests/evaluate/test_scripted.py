@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cagepool.evaluate.defenders import SCRIPTED, Defender, scripted_defender
-from cagepool.sim import Batch, BatchConfig, actions, hosts
+from cagepool.sim import Batch, BatchConfig
+from cagepool.sim.names import ACTIONS, HOSTS, action_index, action_name, host_index
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-MONITOR = actions.index("Monitor")
+MONITOR = action_index("Monitor")
 
 
 def started(defender: Defender, games: int, first_seed: int = 0) -> Batch:
@@ -73,11 +74,11 @@ def test_react_restore_answers_a_detected_exploit(
 ) -> None:
     defender = scripted_defender("react-restore")
     batch = started(defender, games=1)
-    assert actions.name(defender.act(batch)[0]) == "Monitor"
+    assert action_name(defender.act(batch)[0]) == "Monitor"
     batch.moves["detected"] = detected
-    batch.moves["red_target"] = hosts.index(target)
+    batch.moves["red_target"] = host_index(target)
 
-    assert actions.name(defender.act(batch)[0]) == expected
+    assert action_name(defender.act(batch)[0]) == expected
 
 
 def test_an_exploit_during_a_cure_goes_unnoticed() -> None:
@@ -85,13 +86,13 @@ def test_an_exploit_during_a_cure_goes_unnoticed() -> None:
     batch = started(defender, games=1)
     defender.act(batch)
     batch.moves["detected"] = 1
-    batch.moves["red_target"] = hosts.index("User1")
+    batch.moves["red_target"] = host_index("User1")
     cure = defender.act(batch)
-    batch.moves["red_target"] = hosts.index("User2")
+    batch.moves["red_target"] = host_index("User2")
 
     after = defender.act(batch)
 
-    assert [actions.name(cure[0]), actions.name(after[0])] == ["Remove User1", "Monitor"]
+    assert [action_name(cure[0]), action_name(after[0])] == ["Remove User1", "Monitor"]
 
 
 def test_a_new_episode_starts_by_monitoring_whatever_happened_before() -> None:
@@ -99,7 +100,7 @@ def test_a_new_episode_starts_by_monitoring_whatever_happened_before() -> None:
     batch = started(defender, games=3)
     defender.act(batch)
     batch.moves["detected"] = 1
-    batch.moves["red_target"] = hosts.index("User1")
+    batch.moves["red_target"] = host_index("User1")
 
     defender.begin(batch)
 
@@ -107,14 +108,14 @@ def test_a_new_episode_starts_by_monitoring_whatever_happened_before() -> None:
 
 
 def test_sleep_only_sleeps() -> None:
-    assert (played("sleep", games=5, steps=20) == actions.index("Sleep")).all()
+    assert (played("sleep", games=5, steps=20) == action_index("Sleep")).all()
 
 
 def test_the_rotation_restores_every_host_but_user0_in_thirteen_steps() -> None:
     chosen = played("restore-rotation", games=2, steps=26)
 
-    one_round = [actions.name(action) for action in chosen[:13, 0]]
-    restored = [f"Restore {host}" for host in hosts.HOSTS if host != "User0"]
+    one_round = [action_name(action) for action in chosen[:13, 0]]
+    restored = [f"Restore {host}" for host in HOSTS if host != "User0"]
     assert one_round == ["Monitor", *restored]
     np.testing.assert_array_equal(chosen[13:], chosen[:13])
     np.testing.assert_array_equal(chosen[:, 0], chosen[:, 1])
@@ -123,8 +124,8 @@ def test_the_rotation_restores_every_host_but_user0_in_thirteen_steps() -> None:
 def test_random_plays_every_action_equally_often() -> None:
     chosen = played("random", games=1000, steps=100)
 
-    counts = np.bincount(chosen.ravel(), minlength=len(actions.ACTIONS))
-    assert len(counts) == len(actions.ACTIONS)
+    counts = np.bincount(chosen.ravel(), minlength=len(ACTIONS))
+    assert len(counts) == len(ACTIONS)
     assert stats.chisquare(counts).pvalue > 1e-3  # the seeds are fixed: passes always or never
 
 

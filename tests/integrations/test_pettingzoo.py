@@ -9,7 +9,7 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, see
 from cagepool import _core
 from cagepool.envs import Cage2Env
 from cagepool.integrations import pettingzoo
-from cagepool.sim import actions
+from cagepool.sim.names import action_index
 
 # It advises what does not fit a game of two unlike players with masks, and blue first sees zeros.
 ADVICE = (
@@ -69,7 +69,7 @@ def test_a_game_is_cut_off_for_both_and_what_one_loses_the_other_wins() -> None:
     for agent in env.agents:
         assert env.observation_space(agent).contains(seen[agent])
         assert np.array_equal(infos[agent]["action_mask"], seen[agent]["action_mask"])
-    restore = {"blue": actions.index("Restore User1"), "red": 0}
+    restore = {"blue": action_index("Restore User1"), "red": 0}
     assert finished(env, lambda: restore) == (-30, 30)
 
 
@@ -94,7 +94,7 @@ def test_a_scripted_red_can_be_played_by_hand(red: str) -> None:
 def test_blues_masks_are_those_of_its_own_environment() -> None:
     env = pettingzoo.parallel_env()
     env.reset(seed=0)
-    decoy = actions.index("DecoyTomcat User2")
+    decoy = action_index("DecoyTomcat User2")
     seen, *_ = env.step({"blue": decoy, "red": 0})
     assert np.array_equal(seen["blue"]["action_mask"], env.game.action_masks())
     assert not seen["blue"]["action_mask"][decoy]

@@ -16,8 +16,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 from cagepool.envs import Cage2Env
 from cagepool.envs.make import Backend
 from cagepool.integrations import sb3
-from cagepool.sim import Batch, BatchConfig, actions
+from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.sim.names import action_index
 from tests.envs.contract import HORIZON
 from tests.envs.workers.toys import Faulty, Sampler
 
@@ -73,7 +74,7 @@ def test_single_environments_are_asked_and_told_by_number(backend: Backend) -> N
     envs = sb3.make(3, backend=backend)
     envs.seed(0)
     envs.reset()
-    decoy = actions.index("DecoyTomcat User2")
+    decoy = action_index("DecoyTomcat User2")
     envs.step(np.array([0, decoy, 0]))
 
     assert [bool(mask[decoy]) for mask in envs.env_method("action_masks")] == [True, False, True]

@@ -12,7 +12,8 @@ from cagepool.cyborg import CybORGEnv
 from cagepool.cyborg.parity import ParityTrial, joined, mismatches, play, record
 from cagepool.cyborg.parity.sight import Sight
 from cagepool.cyborg.parity.twin import Twin
-from cagepool.sim import actions, dtypes, reds
+from cagepool.sim import dtypes
+from cagepool.sim.names import ACTIONS, EDITIONS, action_index
 from tests.cli.command import cagepool
 
 pytestmark = pytest.mark.parity
@@ -31,7 +32,7 @@ def game(env: CybORGEnv, seed: int | None) -> list[NDArray[np.generic]]:
     shown: list[NDArray[np.generic]] = [env.reset(seed=seed)[0]]
     draw = random.Random(1)
     for _ in range(env.max_steps):
-        observation, reward, *_ = env.step(draw.randrange(len(actions.ACTIONS)))
+        observation, reward, *_ = env.step(draw.randrange(len(ACTIONS)))
         shown += [observation, np.array(reward), env.true_state()]
     return shown
 
@@ -54,15 +55,15 @@ def test_no_field_differs(red: str, green: bool) -> None:
 def test_the_comparison_can_fail() -> None:
     env = CybORGEnv()
     trace = joined([record(env, "decoys", seed).trace for seed in range(5)])
-    (other,) = {*reds.EDITIONS} - {env.edition}
-    wrong = np.full_like(trace["ep_edition"], list(reds.EDITIONS).index(other))
+    (other,) = {*EDITIONS} - {env.edition}
+    wrong = np.full_like(trace["ep_edition"], list(EDITIONS).index(other))
 
     assert mismatches(trace) == []
     assert mismatches(trace | {"ep_edition": wrong}) != []
 
 
 def test_the_twin_notices_another_edition(env: CybORGEnv) -> None:
-    (other,) = {*reds.EDITIONS} - {env.edition}
+    (other,) = {*EDITIONS} - {env.edition}
     twin = Twin(red=env.red, green=True, edition=other, max_steps=STEPS)
 
     found = list(twin.mismatches(record(env, "sleep", 3)))
@@ -81,7 +82,7 @@ def test_a_process_that_gets_the_id_of_a_suspect_is_noticed(
     for action in ("Sleep", "DecoyApache Defender"):
         assert not sight.reused_pid
         sight.before()
-        env.step(actions.index(action))
+        env.step(action_index(action))
         sight.after(env.true_state(), np.zeros(1, dtypes.TRACE_ROW)[0])
 
     assert sight.reused_pid == (len(suspects) > 0)
@@ -113,7 +114,7 @@ def test_an_action_out_of_range_is_refused(env: CybORGEnv, action: int) -> None:
 
 
 def test_an_edition_that_cyborg_does_not_play_is_refused(env: CybORGEnv) -> None:
-    (other,) = {*reds.EDITIONS} - {env.edition}
+    (other,) = {*EDITIONS} - {env.edition}
     with pytest.raises(ValueError, match=f"^edition must be that of the CybORG found, .*{other}"):
         CybORGEnv(edition=other)
     assert CybORGEnv(edition=env.edition).edition == env.edition
@@ -138,7 +139,7 @@ def test_environments_of_one_process_do_not_share_luck(env: CybORGEnv) -> None:
     for _ in range(STEPS):
         env.step(0)
         random.random()
-        observation, reward, *_ = other.step(draw.randrange(len(actions.ACTIONS)))
+        observation, reward, *_ = other.step(draw.randrange(len(ACTIONS)))
         shown += [observation, np.array(reward), other.true_state()]
 
     assert same(shown, alone)
@@ -166,7 +167,7 @@ def test_the_true_state_has_the_native_layout_and_is_the_callers_own(env: CybORG
     env.reset(seed=0)
     truth = env.true_state()
     copy = truth.copy()
-    env.step(actions.index("DecoyApache Defender"))
+    env.step(action_index("DecoyApache Defender"))
 
     assert (truth.shape, truth.dtype) == ((), dtypes.TRUE_STATE)
     assert truth == copy

@@ -13,8 +13,9 @@ from cagepool.cyborg.engine import CybORGEngine
 from cagepool.evaluate.defenders import scripted_defender
 from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import tally
-from cagepool.sim import COUNTERS, actions
+from cagepool.sim import COUNTERS
 from cagepool.sim.compliance import Judge
+from cagepool.sim.names import action_index
 from tests.sim.test_compliance import FIXES
 from tests.sim.test_compliance import Judge as SlowJudge
 
@@ -37,7 +38,7 @@ def test_a_workers_true_state_is_judged_as_specified() -> None:
         envs.reset(seed=1)
         for _ in range(STEPS):
             played = [str(rng.choice(["Sleep", *FIXES])) for _ in range(GAMES)]
-            chosen = np.array([actions.index(name) for name in played])
+            chosen = np.array([action_index(name) for name in played])
             seen: Any = SimpleNamespace(true_state=envs.true_state)
             for judge, others in zip(fast, slow, strict=True):
                 judge.see(envs.true_state, chosen)

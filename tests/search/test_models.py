@@ -13,7 +13,8 @@ from cagepool.search import gp
 from cagepool.search.permutations import DISTANCES, POINTS, farthest, nearest, reduced
 from cagepool.search.strategy import propose
 from cagepool.search.ucb import Observation, acquisition, outlook, with_pending
-from cagepool.sim.orders import ALL_ORDERS, TYPES
+from cagepool.sim.names import HOST_TYPES
+from cagepool.sim.orders import ALL_ORDERS
 
 SEEDS = range(20)
 TOP = 5
@@ -28,9 +29,9 @@ HISTORIES = st.dictionaries(
 
 def test_distances_count_the_pairs_that_two_orders_disagree_about() -> None:
     for one, order in enumerate(ALL_ORDERS):
-        ranks = [order.split(">").index(name) for name in TYPES]
+        ranks = [order.split(">").index(name) for name in HOST_TYPES]
         for other in range(0, len(ALL_ORDERS), 7):
-            theirs = [ALL_ORDERS[other].split(">").index(name) for name in TYPES]
+            theirs = [ALL_ORDERS[other].split(">").index(name) for name in HOST_TYPES]
             # Kendall's tau is 1 - 2 d / 10.
             apart = 5 * (1 - kendalltau(ranks, theirs).statistic)
             assert DISTANCES[one, other] == round(apart)
@@ -152,7 +153,9 @@ def landscape(seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Scores that depend on which type precedes which, more on some pairs than on others."""
     rng = np.random.default_rng(seed)
     return (
-        -40 + POINTS @ rng.normal(0, 4, len(list(combinations(TYPES, 2)))) + rng.normal(0, 2, 120)
+        -40
+        + POINTS @ rng.normal(0, 4, len(list(combinations(HOST_TYPES, 2))))
+        + rng.normal(0, 2, 120)
     )
 
 

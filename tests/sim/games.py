@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim import Batch, BatchConfig, actions, dtypes
+from cagepool.sim import Batch, BatchConfig, dtypes
+from cagepool.sim.names import ACTIONS, action_index, red_action_index
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ORDER = "op_server>enterprise>op_host>user>defender"
@@ -19,14 +20,14 @@ USER0 = 8
 
 SEEDS = st.integers(0, 2**64 - 1)
 # Half of them on hosts that matter to red early on, so that short games have something to show.
-ACTIONS = st.integers(0, _core.ACTION_COUNT - 1) | st.sampled_from(
+ACTION_INDICES = st.integers(0, _core.ACTION_COUNT - 1) | st.sampled_from(
     [
         index
-        for index, name in enumerate(actions.ACTIONS)
+        for index, name in enumerate(ACTIONS)
         if name.endswith(("User1", "User3", "Enterprise0", "Enterprise1"))
     ]
 )
-GAMES = st.lists(ACTIONS, min_size=1, max_size=40)
+GAMES = st.lists(ACTION_INDICES, min_size=1, max_size=40)
 RED_AGENTS = st.sampled_from(["B_lineAgent", "RedMeanderAgent", "SleepAgent"])
 SETTINGS = st.fixed_dictionaries(
     {
@@ -57,8 +58,8 @@ def started(games: int = 1, seed: int = 0, **settings: Any) -> Batch:
 
 def play(batch: Batch, action: int | str, red: str | None = None) -> None:
     """Play the same step in all games, by name if you like."""
-    blue = actions.index(action) if isinstance(action, str) else action
-    red_actions = None if red is None else np.full(batch.games, actions.red_index(red))
+    blue = action_index(action) if isinstance(action, str) else action
+    red_actions = None if red is None else np.full(batch.games, red_action_index(red))
     batch.step(np.full(batch.games, blue), red_actions)
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cagepool.sim import COUNTERS, Batch, actions, orders
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim import COUNTERS, Batch, orders
+from cagepool.sim.names import ACTIONS, HOST_TYPES, HOSTS, action_index
 from tests.sim.games import SEEDS, ints, play, played, started
 
 TYPES = {
@@ -20,7 +20,7 @@ TYPES = {
     "op_host": ["Op_Host0", "Op_Host1", "Op_Host2"],
     "user": ["User1", "User2", "User3", "User4"],
 }
-FIXES = [name for name in actions.ACTIONS if name.startswith(("Remove", "Restore"))]
+FIXES = [name for name in ACTIONS if name.startswith(("Remove", "Restore"))]
 ORDERS = st.permutations(list(TYPES)).map(">".join)
 # Fixes often enough that there is something to judge.
 PLAYED = st.lists(
@@ -127,7 +127,7 @@ def test_the_alignment_rewards_of_an_episode_add_up_to_the_bit(
         max_steps=100,
     )
     rng = np.random.default_rng(policy)
-    fixes = ints(actions.index(name) for name in FIXES)
+    fixes = ints(action_index(name) for name in FIXES)
     sums, exact = np.zeros(4), [Fraction(0)] * 4
     for _ in range(100):
         batch.step(rng.choice(fixes, 4))
@@ -185,7 +185,7 @@ def test_there_are_120_orders_each_with_its_own_number() -> None:
 def test_the_inputs_of_a_policy_are_one_hot_by_position() -> None:
     order = orders.NAMED_ORDERS["reverse"]
     table = orders.one_hot(order).reshape(5, 5)
-    assert [orders.TYPES[column] for column in table.argmax(axis=1)] == order.split(">")
+    assert [HOST_TYPES[column] for column in table.argmax(axis=1)] == order.split(">")
     assert table.sum() == 5
 
 

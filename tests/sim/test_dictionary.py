@@ -19,8 +19,8 @@ from cagepool.cyborg.dict_state.enums import (
     TransportProtocol,
     TrinaryEnum,
 )
-from cagepool.sim import Batch, actions
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim import Batch
+from cagepool.sim.names import EXPLOITS, HOSTS
 from tests.sim.games import play, started
 
 WAY_IN = (
@@ -35,7 +35,7 @@ def entered() -> Batch:
     batch = started(1, seed=1, red="given")
     for red in WAY_IN:
         play(batch, "Sleep", red)
-    assert actions.EXPLOITS[batch.moves["exploit"][0]] == "FTPDirectoryTraversal"
+    assert EXPLOITS[batch.moves["exploit"][0]] == "FTPDirectoryTraversal"
     return batch
 
 

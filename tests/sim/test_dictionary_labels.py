@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cagepool.cyborg.dict_state import true_state_dict
-from cagepool.sim.hosts import HOSTS, index
+from cagepool.sim.names import HOSTS, host_index
 from tests.sim.games import SEEDS, play, started
 
 
@@ -25,8 +25,8 @@ def test_sessions_and_processes_agree_with_the_counts(seed: int, policy: int) ->
         for host in HOSTS:
             red = [s for s in state[host]["Sessions"] if s["Agent"] == "Red"]
             privileged = [s for s in red if s["Username"] in ("root", "SYSTEM")]
-            seen, unseen = (truth[kind][index(host)] for kind in ("user_seen", "user_unseen"))
-            assert len(privileged) == truth["privileged"][index(host)]
+            seen, unseen = (truth[kind][host_index(host)] for kind in ("user_seen", "user_unseen"))
+            assert len(privileged) == truth["privileged"][host_index(host)]
             assert len(red) - len(privileged) == seen + unseen
             assert [s["ID"] for s in red] == sorted(s["ID"] for s in red)
             owners = [(s["PID"], s["Username"]) for s in state[host]["Sessions"]]

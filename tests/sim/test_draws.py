@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from cagepool import _core
-from cagepool.sim import hosts
+from cagepool.sim.names import host_index
 from tests.sim.games import play, rows, started
 
 # Seeds are fixed, so a test fails always or never; a true game would fail one seed in ten thousand.
@@ -54,8 +54,8 @@ def test_green_scans_in_half_of_the_steps_each_of_eight_hosts_alike() -> None:
     scanned = np.concatenate([s.moves["green_host"] for s in steps("sleep", 10, green=True)])
     counts = np.bincount(scanned + 1, minlength=14)
     assert_uniform(np.array([counts[0], counts[1:].sum()]))
-    assert_uniform(counts[[1 + hosts.index(name) for name in GREEN_HOSTS]])
-    assert counts[1:].sum() == counts[[1 + hosts.index(name) for name in GREEN_HOSTS]].sum()
+    assert_uniform(counts[[1 + host_index(name) for name in GREEN_HOSTS]])
+    assert counts[1:].sum() == counts[[1 + host_index(name) for name in GREEN_HOSTS]].sum()
 
 
 def test_green_scans_nothing_unless_it_is_asked_to() -> None:
@@ -69,7 +69,7 @@ def test_b_line_draws_one_of_four_user_hosts_for_the_whole_episode() -> None:
             for s in steps("b_line", 12)
         ]
     )
-    users = np.where(targets >= hosts.index("User0"), targets, -1)
+    users = np.where(targets >= host_index("User0"), targets, -1)
     drawn = users.max(axis=0)
     assert ((users == drawn) | (users == -1)).all()
     assert (drawn == targets[1]).all()

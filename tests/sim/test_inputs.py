@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim import ActionMasks, Batch, action_masks, actions, orders
+from cagepool.sim import ActionMasks, Batch, action_masks, orders
 from cagepool.sim.features import ACTION_SETS, BlueInputs, InputConfig, action_set
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim.names import ACTIONS, DECOYS, HOSTS
 from tests.sim.games import ints, started
 
 GAMES, HORIZON, STEPS = 6, 14, 32
@@ -23,7 +23,7 @@ class Reading:
     """One game as a person would follow it with pencil and paper."""
 
     def __init__(self, choices: NDArray[np.int64]) -> None:
-        self.names = [actions.ACTIONS[choice] for choice in choices]
+        self.names = [ACTIONS[choice] for choice in choices]
         self.begin()
 
     def begin(self) -> None:
@@ -50,7 +50,7 @@ class Reading:
                 for host in HOSTS
             ],
             "decoys_placed": [
-                float(bool(decoys[HOSTS.index(host)] & 1 << actions.DECOYS.index(decoy)))
+                float(bool(decoys[HOSTS.index(host)] & 1 << DECOYS.index(decoy)))
                 for decoy, host in self.possible_decoys()
             ],
             "last_action": [
@@ -62,7 +62,7 @@ class Reading:
         }
 
     def possible_decoys(self) -> list[tuple[str, str]]:
-        fits = {actions.ACTIONS[number] for number in action_set("possible")}
+        fits = {ACTIONS[number] for number in action_set("possible")}
         named = [name.split() for name in self.names if name.startswith("Decoy") and name in fits]
         return [(decoy.removeprefix("Decoy"), host) for decoy, host in named]
 
@@ -77,7 +77,7 @@ def configs(names: str) -> list[InputConfig]:
 
 def played_actions(rng: np.random.Generator) -> NDArray[np.int64]:
     """Mostly decoys and restores on few hosts, so that they meet."""
-    busy = [i for i, name in enumerate(actions.ACTIONS) if name.endswith(("User1", "Enterprise1"))]
+    busy = [i for i, name in enumerate(ACTIONS) if name.endswith(("User1", "Enterprise1"))]
     return np.where(rng.random(GAMES) < 0.7, rng.choice(busy, GAMES), rng.integers(145, size=GAMES))
 
 
@@ -125,7 +125,7 @@ def test_inputs_and_masks_are_what_blue_saw_and_did_in_every_combination(names: 
         for inputs in all_inputs:
             inputs.advance(played, last)
         for reading, action, row in zip(readings, played, last, strict=True):
-            reading.advance(actions.ACTIONS[action], row)
+            reading.advance(ACTIONS[action], row)
         check(all_inputs, readings, last, masks._decoys)
         masks.reset(ended)
         for inputs in all_inputs:
@@ -142,7 +142,7 @@ def test_a_decoy_can_be_placed_in_play_exactly_if_its_choice_is_not_masked() -> 
     inputs = BlueInputs(InputConfig(actions="all"), GAMES, horizon=HORIZON)
     rows = np.zeros((GAMES, inputs.size), np.float32)
     masks = np.zeros((GAMES, 145), np.uint8)
-    is_decoy = np.array([name.startswith("Decoy") for name in actions.ACTIONS])
+    is_decoy = np.array([name.startswith("Decoy") for name in ACTIONS])
     outcomes: list[bool] = []
     for _ in range(STEPS):
         inputs.write(batch.observations, rows, masks)
@@ -196,9 +196,9 @@ def test_games_that_begin_anew_do_not_disturb_others() -> None:
 
 
 def test_smaller_sets_of_actions_leave_out_what_they_say() -> None:
-    names = {which: [actions.ACTIONS[i] for i in action_set(which)] for which in ACTION_SETS}
+    names = {which: [ACTIONS[i] for i in action_set(which)] for which in ACTION_SETS}
 
-    assert names["all"] == list(actions.ACTIONS)
+    assert names["all"] == list(ACTIONS)
     assert {*names["all"]} > {*names["possible"]} > {*names["reduced"]} > {*names["core"]}
     assert all(name.startswith("Decoy") for name in {*names["all"]} - {*names["possible"]})
     left_out = {*names["possible"]} - {*names["reduced"]}

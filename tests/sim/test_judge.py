@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cagepool import make_vec
-from cagepool.sim import actions
 from cagepool.sim.compliance import Judge
+from cagepool.sim.names import action_index
 from tests.sim.games import SEEDS, started
 from tests.sim.test_compliance import FIXES, ORDERS
 
 RULES = list(product(["true", "observed"], ["host", "seed"]))
-CHOICES = np.array([0, *(actions.index(name) for name in FIXES)])
+CHOICES = np.array([0, *(action_index(name) for name in FIXES)])
 
 
 @given(seed=SEEDS, order=ORDERS, luck=st.integers(0, 2**32), weight=st.sampled_from([0.0, 0.7, 30]))

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cagepool import _core
-from cagepool.sim import actions, hosts
-from cagepool.sim.hosts import SUBNET_MEMBERS
+from cagepool.sim.names import HOSTS, SUBNET_HOSTS, action_index, host_index
 from tests.sim.games import (
-    ACTIONS,
+    ACTION_INDICES,
     GAMES,
     ORDER,
     SEEDS,
@@ -25,11 +24,11 @@ from tests.sim.games import (
 )
 
 MANY = 600  # more than one chunk of work for each of two threads
-RESTORES = range(actions.index("Restore Defender"), _core.ACTION_COUNT)
+RESTORES = range(action_index("Restore Defender"), _core.ACTION_COUNT)
 LOSS_TENTHS = np.array(
     [
         0 if host == "User0" else 10 if host.startswith("Enterprise") or host == "Op_Server0" else 1
-        for host in hosts.HOSTS
+        for host in HOSTS
     ]
 )
 
@@ -227,7 +226,9 @@ def test_red_forgets_nothing_but_the_ports_that_a_new_scan_replaces(
 @given(
     seed=SEEDS,
     config=SETTINGS,
-    game=st.lists(st.tuples(ACTIONS, st.integers(0, _core.RED_ACTION_COUNT - 1)), max_size=60),
+    game=st.lists(
+        st.tuples(ACTION_INDICES, st.integers(0, _core.RED_ACTION_COUNT - 1)), max_size=60
+    ),
 )
 def test_no_sequence_of_actions_breaks_a_game(
     seed: int, config: dict[str, Any], game: list[tuple[int, int]]
@@ -236,22 +237,22 @@ def test_no_sequence_of_actions_breaks_a_game(
     for blue, red in game:
         batch.step(ints([blue]), ints([red]))
         state = batch.true_state[0]
-        assert state["access"][hosts.index("User0")] == 2
-        assert state["access"][hosts.index("Defender")] == 0
+        assert state["access"][host_index("User0")] == 2
+        assert state["access"][host_index("Defender")] == 0
         alive = [s for s in batch.core.sessions(0) if s & _core.SESSION_ALIVE]
         on_host = np.bincount([s & _core.SESSION_HOST for s in alive], minlength=13)
-        on_host[hosts.index("User0")] += 1  # red's foothold
+        on_host[host_index("User0")] += 1  # red's foothold
         counts = sum(state[kind].astype(int) for kind in ("privileged", "user_seen", "user_unseen"))
         np.testing.assert_array_equal(on_host, counts)
 
 
-@given(seed=SEEDS, game=st.lists(ACTIONS, min_size=1, max_size=60))
+@given(seed=SEEDS, game=st.lists(ACTION_INDICES, min_size=1, max_size=60))
 def test_red_enters_the_operational_subnet_only_by_way_of_the_enterprise(
     seed: int, game: list[int]
 ) -> None:
     batch = started(2, seed, red=["b_line", "meander"])
-    servers = [hosts.index(name) for name in SUBNET_MEMBERS["Enterprise"]]
-    operational = [hosts.index(name) for name in SUBNET_MEMBERS["Operational"]]
+    servers = [host_index(name) for name in SUBNET_HOSTS["Enterprise"]]
+    operational = [host_index(name) for name in SUBNET_HOSTS["Operational"]]
     for action in game:
         before = batch.true_state["access"].copy()
         batch.step(np.full(2, action))

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cagepool.sim import ActionMasks, action_masks, actions
-from cagepool.sim.hosts import HOSTS
-from tests.sim.games import ACTIONS, SEEDS, ints, started
+from cagepool.sim import ActionMasks, action_masks
+from cagepool.sim.names import ACTIONS, HOSTS, action_index
+from tests.sim.games import ACTION_INDICES, SEEDS, ints, started
 
-IS_DECOY = np.array([name.startswith("Decoy") for name in actions.ACTIONS])
+IS_DECOY = np.array([name.startswith("Decoy") for name in ACTIONS])
 HORIZON = 12
 
 
-@given(seed=SEEDS, games=st.lists(st.lists(ACTIONS, min_size=3, max_size=3), max_size=40))
+@given(seed=SEEDS, games=st.lists(st.lists(ACTION_INDICES, min_size=3, max_size=3), max_size=40))
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 def test_a_decoy_can_be_placed_exactly_if_it_is_not_masked(
     seed: int, games: list[list[int]], autoreset: str
@@ -41,7 +41,7 @@ def test_every_decoy_of_a_host_is_judged_as_the_game_does(host: int) -> None:
     decoys = [index for index in np.flatnonzero(IS_DECOY) if index % 13 == (2 + host) % 13]
     first, second = (ints(column) for column in zip(*product(decoys, decoys), strict=True))
     batch, masks = started(64, red="sleep"), ActionMasks(64)
-    for played in (first, second, ints([actions.index(f"Restore {HOSTS[host]}")] * 64), first):
+    for played in (first, second, ints([action_index(f"Restore {HOSTS[host]}")] * 64), first):
         allowed = masks.masks[np.arange(64), played] & IS_DECOY[played]
         batch.step(played)
         masks.update(played)
@@ -62,7 +62,7 @@ def test_everything_but_a_decoy_may_always_be_played() -> None:
     ("option", "word"), [("monitor", "Monitor"), ("defender", "Defender"), ("user0", "User0")]
 )
 def test_actions_can_be_left_out_for_good(option: str, word: str) -> None:
-    named = np.array([name.endswith(word) for name in actions.ACTIONS])
+    named = np.array([name.endswith(word) for name in ACTIONS])
     whole, masks = ActionMasks(2), ActionMasks(2, **{option: False})
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -74,14 +74,14 @@ def test_actions_can_be_left_out_for_good(option: str, word: str) -> None:
 
 
 def test_vsftpd_may_be_repeated_and_keeps_apache_out() -> None:
-    apache, vsftpd = actions.index("DecoyApache Op_Host1"), actions.index("DecoyVsftpd Op_Host1")
+    apache, vsftpd = action_index("DecoyApache Op_Host1"), action_index("DecoyVsftpd Op_Host1")
     masks = ActionMasks(1)
     masks.update(ints([vsftpd]))
     assert (masks.masks[0, apache], masks.masks[0, vsftpd]) == (False, True)
 
 
 def test_only_the_games_that_are_named_change() -> None:
-    tomcat = actions.index("DecoyTomcat User1")
+    tomcat = action_index("DecoyTomcat User1")
     masks = ActionMasks(3)
     masks.update(ints([tomcat]), ids=ints([1]))
     assert masks.masks[:, tomcat].tolist() == [True, False, True]
@@ -94,7 +94,7 @@ def test_only_the_games_that_are_named_change() -> None:
 
 def test_bad_actions_are_refused_and_change_nothing() -> None:
     masks = ActionMasks(2)
-    tomcat = actions.index("DecoyTomcat User1")
+    tomcat = action_index("DecoyTomcat User1")
     with pytest.raises(IndexError, match="action of game 1 must be below 145, got 145"):
         masks.update(ints([tomcat, 145]))
     with pytest.raises(IndexError, match="action of game 1 must be below 145, got -1"):

@@ -16,8 +16,8 @@ import pytest
 
 from cagepool import _core
 from cagepool.cyborg.dict_state import enums, scenario, true_state_dict
-from cagepool.sim import Batch, actions
-from cagepool.sim.hosts import HOSTS, SUBNETS
+from cagepool.sim import Batch
+from cagepool.sim.names import EXPLOITS, HOSTS, RED_KINDS, SUBNETS, action_index
 from tests.sim.games import rows, started
 
 pytestmark = pytest.mark.parity
@@ -72,7 +72,7 @@ class Follower:
         abstract = import_module("CybORG.Shared.Actions.AbstractActions")
         if kind == _core.RedKind.SLEEP:
             return import_module("CybORG.Shared.Actions").Sleep()
-        make = getattr(abstract, actions.RED_KINDS[kind])
+        make = getattr(abstract, RED_KINDS[kind])
         if kind == _core.RedKind.SWEEP:
             networks = self.cyborg.environment_controller.state.subnet_name_to_cidr
             return make(session=0, agent="Red", subnet=networks[SUBNETS[target]])
@@ -84,7 +84,7 @@ class Follower:
         return make(session=0, agent="Red", ip_address=address, priority=self.exploit(moves))
 
     def exploit(self, moves: np.void) -> object:
-        name = actions.EXPLOITS[moves["exploit"]]
+        name = EXPLOITS[moves["exploit"]]
         return getattr(import_module(f"{CONCRETE}.{name}"), name)
 
     def true_state(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Follower:
 def edition(monkeypatch: pytest.MonkeyPatch) -> str:
     """Told by what becomes of a mail server that is restored."""
     follower = Follower(monkeypatch)
-    follower.step(actions.index("Restore User3"), started().moves[0])
+    follower.step(action_index("Restore User3"), started().moves[0])
     (mail,) = (
         entry
         for entry in follower.true_state()["User3"]["Processes"]

@@ -1,6 +1,6 @@
 """The picture of a game, as people see it."""
 
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim.names import HOSTS
 from cagepool.sim.render import picture
 from tests.sim.games import play, started
 

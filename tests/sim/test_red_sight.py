@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim import Batch, BatchConfig, actions
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim import Batch, BatchConfig
+from cagepool.sim.names import HOSTS, RED_ACTIONS, action_index, red_action_index
 from cagepool.sim.red_observation import OF_GAME, OF_HOST, RED_OBSERVATION_SIZE, red_sight
 from tests.sim.games import ints, seeds
 
@@ -27,11 +27,11 @@ def seen(batch: Batch) -> set[str]:
 
 
 def allowed(batch: Batch) -> set[str]:
-    return {actions.RED_ACTIONS[index] for index in np.flatnonzero(red_sight(batch).masks[0])}
+    return {RED_ACTIONS[index] for index in np.flatnonzero(red_sight(batch).masks[0])}
 
 
 def play(batch: Batch, red: str, blue: str = "Sleep") -> None:
-    batch.step(ints([actions.index(blue)]), ints([actions.red_index(red)]))
+    batch.step(ints([action_index(blue)]), ints([red_action_index(red)]))
 
 
 def moves(batch: Batch) -> NDArray[np.int64]:

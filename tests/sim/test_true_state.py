@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cagepool import _core
-from cagepool.sim import TrueState, dtypes, reds
+from cagepool.sim import TrueState, dtypes
+from cagepool.sim.names import RED_AGENTS
 from tests.sim.games import SEEDS, play, rows, started
 
 BY_HOST = {
@@ -74,6 +75,6 @@ def test_the_views_agree_with_a_trace_of_the_same_game(seed: int, policy: int) -
         np.testing.assert_array_equal(state.access, access)
 
 
-@pytest.mark.parametrize("name", [name for name in reds.RED_AGENTS if name != "given"])
+@pytest.mark.parametrize("name", [name for name in RED_AGENTS if name != "given"])
 def test_red_is_told_apart(name: str) -> None:
-    assert TrueState(started(1, red=name)).red.tolist() == [reds.RED_AGENTS[name]]
+    assert TrueState(started(1, red=name)).red.tolist() == [RED_AGENTS[name]]

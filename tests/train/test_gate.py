@@ -9,7 +9,8 @@ import pytest
 
 from cagepool import runs
 from cagepool.search.permutations import reduced
-from cagepool.sim import Batch, BatchConfig, actions, orders
+from cagepool.sim import Batch, BatchConfig, orders
+from cagepool.sim.names import action_index
 from cagepool.train import runner
 from cagepool.train.config import from_dict
 from cagepool.train.early_stopping import Gate, GateConfig, passes
@@ -20,7 +21,7 @@ from cagepool.types import Int64s
 GAMES = 20  # to each order
 REDS = ("B_lineAgent", "RedMeanderAgent")
 TAKEN = ("enterprise", "op_server", "user")
-SLEEP = actions.index("Sleep")
+SLEEP = action_index("Sleep")
 QUICK = {"n_envs": 10, "max_steps": 20, "update_steps": 20, "check_episodes": 2, "checks": 0,
          "appraisal_episodes": 4, "hidden": [8], "red_agent": "b_line"}  # fmt: skip
 
@@ -45,7 +46,7 @@ def counters_of(red: str, fix: str, steps: range, definition: Any = "host") -> I
     batch = Batch(len(followed), config)
     batch.reset(np.tile(np.arange(GAMES, dtype=np.uint64), len(orders.ALL_ORDERS)))
     for step in range(100):
-        action = actions.index(fix) if step in steps else SLEEP
+        action = action_index(fix) if step in steps else SLEEP
         batch.step(np.full(len(followed), action))
     return batch.counters.reshape(len(orders.ALL_ORDERS), GAMES, -1).astype(np.int64)
 

@@ -20,7 +20,7 @@ from cagepool.bench.measure import Clock, Contender, Measurement, Pace, Settings
 from cagepool.bench.result import Result
 from cagepool.envs import make_vec
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.reds import MIX
+from cagepool.sim.names import OFFICIAL_REDS
 from cagepool.types import Int64s
 
 ATTACKERS = ("B_lineAgent", "RedMeanderAgent")
@@ -114,7 +114,7 @@ def _groups(config: EngineConfig, stack: ExitStack) -> dict[str, list[Contender]
     judged: list[dict[str, Any]] = [{}, {"order": ORDER}, {"order": ORDER, "alignment": ALIGNMENT}]
     options: list[dict[str, Any]] = [{}, {"green": True}, {"observation_dtype": "uint8"}]
     return {
-        "batch": [_batch(n, red=red) for n in (1, FEW, 1000, MANY, MOST) for red in MIX],
+        "batch": [_batch(n, red=red) for n in (1, FEW, 1000, MANY, MOST) for red in OFFICIAL_REDS],
         "vector": [
             contender
             for games, red in product((1, FEW, MANY), ATTACKERS)

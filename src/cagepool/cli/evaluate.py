@@ -21,8 +21,9 @@ from cagepool.evaluate.defenders import SCRIPTED
 from cagepool.evaluate.protocol import Evaluation
 from cagepool.evaluate.resolve import Contender
 from cagepool.evaluate.reward_breakdown import PARTS
-from cagepool.evaluate.rollout import OFFICIAL_REDS, Trial
+from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import Engine, NativeEngine
+from cagepool.sim.names import OFFICIAL_REDS
 
 SHOWN = 3  # published results that are printed, the best ones
 EPISODES = {"native": protocol.EPISODES, "cyborg": 100}  # CybORG plays a few games a second

@@ -16,8 +16,7 @@ from tyro.conf import arg
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.parity import BLUES, ParityResult, ParityTrial, Recording, cells, joined
 from cagepool.cyborg.parity import play as play_trial
-from cagepool.evaluate.rollout import OFFICIAL_REDS
-from cagepool.sim.reds import ALIASES
+from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
 
 DIFFERENT = 1
 SHOWN = 20  # mismatches that are printed
@@ -31,7 +30,7 @@ class Parity:
     episodes: int = ParityTrial.episodes
     """Games against each red, with green and without."""
     red: Annotated[
-        tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *ALIASES))}.")
+        tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.")
     ] = ParityTrial.red
     green: Literal["both", "off", "on"] = "both"
     """Whether GreenAgent scans hosts."""

@@ -14,9 +14,9 @@ from cagepool.cli.blue import chosen
 from cagepool.cli.progress import progress_bars
 from cagepool.cli.scores import print_scores
 from cagepool.evaluate.defenders import SCRIPTED, Defender
-from cagepool.evaluate.rollout import OFFICIAL_REDS, ScoreTable, Trial, red_names
+from cagepool.evaluate.rollout import ScoreTable, Trial, red_names
 from cagepool.evaluate.transcript import Turn, transcript
-from cagepool.sim.reds import ALIASES
+from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
 
 TURN = "{:>3} {:<27} {:<2} {:<35} {:<2} {:>6}"  # the longest names fit into 80 columns
 INDENT = " " * 4
@@ -32,7 +32,7 @@ class Play:
     """Play a defender and print its mean total reward ± standard error."""
 
     red: Annotated[
-        tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *ALIASES))}.")
+        tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.")
     ] = OFFICIAL_REDS
     blue: Annotated[str, arg(help=f"The defender: {', '.join(SCRIPTED)}, or a run folder.")] = (
         "react-restore"

@@ -13,7 +13,7 @@ from cagepool.cyborg import locate as checkouts
 from cagepool.cyborg.rng import Luck
 from cagepool.cyborg.true_state import TruthReader
 from cagepool.envs import spaces
-from cagepool.sim import reds
+from cagepool.sim.names import RED_ALIASES, TRAINABLE_REDS, edition_code
 from cagepool.types import Infos, Observations, Records
 
 
@@ -127,16 +127,16 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
 
 
 def _checked_red(red: str) -> str:
-    name = reds.ALIASES.get(red, red)
-    if name not in reds.MIX:
-        known = ", ".join([*reds.MIX, *reds.ALIASES])
+    name = RED_ALIASES.get(red, red)
+    if name not in TRAINABLE_REDS:
+        known = ", ".join([*TRAINABLE_REDS, *RED_ALIASES])
         raise ValueError(f"red must be one of {known}; got {red!r}")
     return name
 
 
 def _checked_edition(wanted: str | None, found: str) -> str:
     if wanted is not None:
-        reds.edition(wanted)
+        edition_code(wanted)
     if wanted not in (None, found):
         raise ValueError(f"edition must be that of the CybORG found, {found}; got {wanted!r}")
     return found

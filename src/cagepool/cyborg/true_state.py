@@ -7,8 +7,8 @@ import numpy as np
 
 from cagepool.cyborg import locate
 from cagepool.cyborg.dict_state import scenario
-from cagepool.sim import dtypes, reds
-from cagepool.sim.hosts import HOSTS, index
+from cagepool.sim import dtypes
+from cagepool.sim.names import HOSTS, RED_AGENTS, edition_code, host_index
 from cagepool.types import Records
 
 PRIVILEGED_ACCOUNTS = ("root", "SYSTEM")
@@ -31,8 +31,8 @@ class TruthReader:
         self._genuine = locate.part("Shared.Enums.DecoyType").NONE
         self._vulnerable = locate.part("Shared.Enums.ProcessVersion").HARAKA_2_7_0
         self._constants = np.zeros((), dtypes.TRUE_STATE)
-        self._constants["red"] = int(reds.RED_AGENTS[red])
-        self._constants["edition"] = int(reds.edition(edition))
+        self._constants["red"] = int(RED_AGENTS[red])
+        self._constants["edition"] = int(edition_code(edition))
 
     def read(self) -> Records:
         """The state as it now stands, shape (), fields of `sim.layout.TRUE_STATE`."""
@@ -64,7 +64,7 @@ class TruthReader:
                 counts = privileged
             else:
                 counts = seen if session.pid in suspicious.get(session.host, ()) else unseen
-            counts[index(session.host)] += 1
+            counts[host_index(session.host)] += 1
         users = [one + other for one, other in zip(seen, unseen, strict=True)]
         for name, counts in (
             ("privileged", privileged),

@@ -14,7 +14,7 @@ from gymnasium.wrappers import FlattenObservation
 from cagepool.cyborg import CybORGEnv
 from cagepool.envs.env_fns import AnyEnv, is_ours
 from cagepool.envs.make import AnyVectorEnv, Backend, make_vec
-from cagepool.sim import reds
+from cagepool.sim.names import red_class_names
 
 CYBORG = "cyborg"
 
@@ -94,7 +94,7 @@ def _flat(maker: Callable[[], AnyEnv]) -> AnyEnv:
 
 def _cyborg_games(num_envs: int, game: dict[str, Any]) -> list[dict[str, Any]]:
     """Settings of each CybORG; a mix of reds is dealt out, since CybORG keeps its red for good."""
-    members = reds.members(game["red"])
+    members = red_class_names(game["red"])
     return [
         {
             "red": members[number % len(members)],

@@ -6,7 +6,8 @@ CybORG; their three lengths are prefixes of the same episodes.
 
 from typing import NamedTuple, TypeAlias
 
-from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, OFFICIAL_REDS
+from cagepool.evaluate.rollout import OFFICIAL_LENGTHS
+from cagepool.sim.names import OFFICIAL_REDS
 
 Three: TypeAlias = tuple[float, float, float]
 

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.evaluate.games import Games
-from cagepool.sim import actions, hosts
+from cagepool.sim.names import ACTIONS, HOSTS, action_index, host_index
 from cagepool.types import Int64s
 
-SLEEP = actions.index("Sleep")
-MONITOR = actions.index("Monitor")
-USER0 = hosts.index("User0")
+SLEEP = action_index("Sleep")
+MONITOR = action_index("Monitor")
+USER0 = host_index("User0")
 
 
 class Defender(Protocol):
@@ -62,7 +62,7 @@ class RandomDefender:
         """Any of the actions; biased by less than one in ten million."""
         self._counters += self._STEP
         words = _mixed(self._counters) >> np.uint64(32)
-        return (words * np.uint64(len(actions.ACTIONS)) >> np.uint64(32)).astype(np.int64)
+        return (words * np.uint64(len(ACTIONS)) >> np.uint64(32)).astype(np.int64)
 
 
 class ReactDefender:
@@ -74,7 +74,7 @@ class ReactDefender:
 
     def __init__(self, cure: str) -> None:
         """Cure by `Remove` or by `Restore`."""
-        self._cures = np.array([actions.index(f"{cure} {host}") for host in hosts.HOSTS])
+        self._cures = np.array([action_index(f"{cure} {host}") for host in HOSTS])
 
     def begin(self, batch: Games) -> None:
         """Have watched nothing yet."""
@@ -91,7 +91,7 @@ class ReactDefender:
 class RotationDefender:
     """Monitors once, then restores the hosts other than User0 in turn, over and over."""
 
-    _ROUND = (MONITOR, *(actions.index(f"Restore {h}") for h in hosts.HOSTS if h != "User0"))
+    _ROUND = (MONITOR, *(action_index(f"Restore {h}") for h in HOSTS if h != "User0"))
 
     def begin(self, _batch: Games) -> None:
         """Start the first round."""

@@ -10,7 +10,8 @@ from cagepool import _core
 from cagepool.evaluate.rollout import Trial, game_seeds, opened
 from cagepool.evaluate.statistics import Tally
 from cagepool.evaluate.transcript import turn_of
-from cagepool.sim import Batch, actions, dtypes, hosts
+from cagepool.sim import Batch, dtypes
+from cagepool.sim.names import DECOYS, HOSTS, host_name
 from cagepool.types import Bytes
 
 FORMAT = 1
@@ -26,7 +27,7 @@ def recorded_games(trial: Trial, tallies: dict[str, Tally]) -> dict[str, Any]:
         for red, tally in tallies.items()
         for title, place in _chosen(tally).items()
     ]
-    return {"format": FORMAT, "hosts": hosts.HOSTS, "edition": trial.edition, "games": games}
+    return {"format": FORMAT, "hosts": HOSTS, "edition": trial.edition, "games": games}
 
 
 def _chosen(tally: Tally) -> dict[str, int]:
@@ -66,8 +67,8 @@ def _targets(batch: Batch) -> dict[str, str | None]:
     aimless = kind in (_core.BlueKind.SLEEP, _core.BlueKind.MONITOR)
     hostless = moves["red_kind"] in (_core.RedKind.SLEEP, _core.RedKind.SWEEP)
     return {
-        "blue_target": None if aimless else hosts.name(host),
-        "red_target": None if hostless else hosts.name(moves["red_target"]),
+        "blue_target": None if aimless else host_name(host),
+        "red_target": None if hostless else host_name(moves["red_target"]),
     }
 
 
@@ -87,4 +88,4 @@ def _state(batch: Batch, row: Any) -> dict[str, Any]:
 
 
 def _decoys(placed: int) -> list[str]:
-    return [name for bit, name in enumerate(actions.DECOYS) if placed >> bit & 1]
+    return [name for bit, name in enumerate(DECOYS) if placed >> bit & 1]

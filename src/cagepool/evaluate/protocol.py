@@ -17,9 +17,9 @@ import numpy as np
 from cagepool import _core
 from cagepool.evaluate.baselines import PUBLISHED
 from cagepool.evaluate.resolve import Contender
-from cagepool.evaluate.rollout import OFFICIAL_REDS, Score, ScoreTable, Trial
+from cagepool.evaluate.rollout import Score, ScoreTable, Trial
 from cagepool.evaluate.statistics import Engine, NativeEngine, Tally, tally
-from cagepool.sim import actions, hosts
+from cagepool.sim.names import HOSTS, OFFICIAL_REDS, action_name
 
 FORMAT = 1
 SEED = 153  # that of the leaderboard
@@ -118,7 +118,7 @@ def _use_of_actions(tally: Tally) -> dict[str, Any]:
     """Mean uses in a game, kind by host."""
     places = [_kind_and_host(action) for action in range(_core.ACTION_COUNT)]
     kinds = list(dict.fromkeys(kind for kind, _ in places))
-    columns = [*hosts.HOSTS, NO_HOST]
+    columns = [*HOSTS, NO_HOST]
     counts = np.zeros((len(kinds), len(columns)))
     for (kind, host), uses in zip(places, tally.uses, strict=True):
         counts[kinds.index(kind), columns.index(host)] = uses / tally.episodes
@@ -126,5 +126,5 @@ def _use_of_actions(tally: Tally) -> dict[str, Any]:
 
 
 def _kind_and_host(action: int) -> tuple[str, str]:
-    kind, _, host = actions.name(action).partition(" ")
+    kind, _, host = action_name(action).partition(" ")
     return kind, host or NO_HOST

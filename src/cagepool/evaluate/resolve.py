@@ -7,7 +7,7 @@ from typing import Any, Literal
 from cagepool import runs
 from cagepool.evaluate.defenders import SCRIPTED, Defender, scripted_defender
 from cagepool.evaluate.policy import CAGE_ENVS, Policy, PolicyDefender, load
-from cagepool.sim import reds
+from cagepool.sim.names import EDITIONS
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Contender:
 
     def edition(self, wanted: str | None = None) -> str:
         """The edition to play: what is wanted, or that of the training, or today's."""
-        return wanted or self.trained_on or next(iter(reds.EDITIONS))
+        return wanted or self.trained_on or next(iter(EDITIONS))
 
     def as_dict(self) -> dict[str, Any]:
         """What stands in `evaluation.json`."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from cagepool.sim import actions, hosts
+from cagepool.sim.names import HOSTS, action_index, host_index
 from cagepool.types import Int64s
 
 PARTS = ("user_hosts", "servers", "impact", "restores", "other")
@@ -17,7 +17,7 @@ USER_HOST_COST = OTHER_COST = 1
 SERVER_COST = RESTORE_COST = 10
 IMPACT_COST = 100
 
-RESTORES = [actions.index(f"Restore {host}") for host in hosts.HOSTS]
+RESTORES = [action_index(f"Restore {host}") for host in HOSTS]
 
 
 def loss_parts(held: Int64s, stopped: int, uses: Int64s) -> dict[str, int]:
@@ -38,4 +38,4 @@ def loss_parts(held: Int64s, stopped: int, uses: Int64s) -> dict[str, int]:
 
 
 def _on(names: Iterable[str], steps: Int64s) -> int:
-    return int(np.sum([steps[hosts.index(name)] for name in names]))
+    return int(np.sum([steps[host_index(name)] for name in names]))

@@ -9,10 +9,10 @@ import numpy as np
 from cagepool import _core
 from cagepool.evaluate.defenders import Defender
 from cagepool.evaluate.games import Games
-from cagepool.sim import Batch, BatchConfig, orders, reds
+from cagepool.sim import Batch, BatchConfig, orders
+from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES, edition_code, red_bitmask
 from cagepool.types import Float64s, Seeds
 
-OFFICIAL_REDS = reds.MIX
 OFFICIAL_LENGTHS = (30, 50, 100)
 MAX_EPISODES = 10_000_000
 GAMES_AT_ONCE = 10_000
@@ -41,7 +41,7 @@ class Trial:
 
     def __post_init__(self) -> None:
         """Check what can be checked before a game is played."""
-        reds.edition(self.edition)
+        edition_code(self.edition)
         if self.order is not None:
             orders.parse(self.order)
         if not 2 <= self.episodes <= MAX_EPISODES:
@@ -139,10 +139,10 @@ def red_names(red_agents: Iterable[str]) -> tuple[str, ...]:
     Raises:
         ValueError: a red is not one that plays by itself, or there is none.
     """
-    names = tuple(dict.fromkeys(reds.ALIASES.get(red, red) for red in red_agents))
+    names = tuple(dict.fromkeys(RED_ALIASES.get(red, red) for red in red_agents))
     unknown = [name for name in names if name not in OFFICIAL_REDS]
     if unknown or not names:
-        known = f"one or more of {', '.join(OFFICIAL_REDS)} (or {', '.join(reds.ALIASES)})"
+        known = f"one or more of {', '.join(OFFICIAL_REDS)} (or {', '.join(RED_ALIASES)})"
         raise ValueError(f"red must be {known}; got {', '.join(map(repr, unknown)) or 'none'}")
     return names
 
@@ -165,7 +165,7 @@ def episode_totals(
 
 def game_seeds(trial: Trial, red: str) -> Seeds:
     """Seeds of the trial's games against one red, apart from those against another."""
-    sequence = np.random.SeedSequence(trial.seed, spawn_key=(reds.bits(red),))
+    sequence = np.random.SeedSequence(trial.seed, spawn_key=(red_bitmask(red),))
     return np.random.PCG64(sequence).random_raw(trial.episodes)
 
 

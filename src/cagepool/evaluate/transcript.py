@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from cagepool.evaluate.defenders import Defender
 from cagepool.evaluate.rollout import Trial, game_seeds, opened, played
-from cagepool.sim import Batch, actions
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim import Batch
+from cagepool.sim.names import EXPLOITS, HOSTS, action_name, red_move_name
 
 SUCCESS = {1: True, 0: False, -1: None}
 
@@ -37,12 +37,12 @@ def turn_of(batch: Batch, step: int) -> Turn:
     moves = batch.moves[0]
     return Turn(
         step=step,
-        blue=actions.name(moves["blue_action"]),
+        blue=action_name(moves["blue_action"]),
         blue_success=SUCCESS[int(moves["blue_success"])],
         green=_named(HOSTS, moves["green_host"]),
-        red=actions.red_move(moves["red_kind"], moves["red_target"]),
+        red=red_move_name(moves["red_kind"], moves["red_target"]),
         red_success=SUCCESS[int(moves["red_success"])],
-        exploit=_named(actions.EXPLOITS, moves["exploit"]),
+        exploit=_named(EXPLOITS, moves["exploit"]),
         detected=SUCCESS[int(moves["detected"])],
         observation=_shown(batch),
         reward=float(batch.rewards[0]),

@@ -66,7 +66,7 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - what Petti
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gym.Space[Any]:
-        """What an agent can do; see `sim.actions` for names."""
+        """What an agent can do; see `sim.names`."""
         return self.action_spaces[agent]
 
     def reset(

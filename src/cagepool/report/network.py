@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from cagepool.report.run_data import Folder
-from cagepool.sim.hosts import SUBNET_MEMBERS
+from cagepool.sim.names import SUBNET_HOSTS
 
 ZONES = ("User", "Enterprise", "Operational")  # from red's foothold to its aim
 FOOTHOLD, AIM, HOME = "User0", "Op_Server0", "Defender"
@@ -29,7 +29,7 @@ def replay(folders: Sequence[Folder]) -> Markup:
 
 
 def _network() -> dict[str, Any]:
-    zones = [{"name": zone, "hosts": sorted(SUBNET_MEMBERS[zone], key=_place)} for zone in ZONES]
+    zones = [{"name": zone, "hosts": sorted(SUBNET_HOSTS[zone], key=_place)} for zone in ZONES]
     return {"zones": zones, "links": LINKS, "foothold": FOOTHOLD, "aim": AIM, "home": HOME}
 
 

@@ -10,7 +10,7 @@ from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.runs import Columns, Run, open_run
 from cagepool.shapes import check
-from cagepool.sim.hosts import SUBNET_OF
+from cagepool.sim.names import HOST_SUBNET
 
 FORMAT = 1  # of evaluation.json and games.json
 
@@ -172,7 +172,7 @@ def _read(run: Run, name: str) -> Folder:
 def _games(path: Path) -> Games | None:
     """Recorded games of the hosts that the page can draw."""
     games = cast("Games | None", _json(path, Games))
-    if games and sorted(games["hosts"]) != sorted(SUBNET_OF):
+    if games and sorted(games["hosts"]) != sorted(HOST_SUBNET):
         raise ValueError(f"{path} must have the 13 hosts of the game, got {games['hosts']}")
     if games and not all(game["turns"] for game in games["games"]):
         raise ValueError(f"{path} must have a step in every game, which it lacks")

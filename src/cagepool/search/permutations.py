@@ -5,10 +5,11 @@ from itertools import combinations
 
 import numpy as np
 
-from cagepool.sim.orders import ALL_ORDERS, TYPES, parse
+from cagepool.sim.names import HOST_TYPES
+from cagepool.sim.orders import ALL_ORDERS, parse
 from cagepool.types import Float64s, Int64s
 
-PAIRS = tuple(combinations(TYPES, 2))
+PAIRS = tuple(combinations(HOST_TYPES, 2))
 
 
 def precedences(order: str) -> Float64s:

@@ -6,14 +6,10 @@ import numpy as np
 
 from cagepool.evaluate.defenders import SCRIPTED, scripted_defender
 from cagepool.evaluate.rollout import Trial, game_seeds, opened, played
-from cagepool.sim import reds
-from cagepool.sim.hosts import HOSTS
-from cagepool.sim.orders import TYPES
+from cagepool.sim.names import HOST_TYPE, HOSTS, red_class_names
 from cagepool.train.config import TrainConfig
 
 EPISODES = 200  # against each of the scripted defenders
-
-PREFIXES = dict(zip(TYPES, ("Defender", "Enterprise", "Op_Server", "Op_Host", "User"), strict=True))
 
 
 @cache
@@ -23,10 +19,13 @@ def reached_types(config: TrainConfig) -> set[str]:
     trial = Trial(
         episodes=EPISODES, max_steps=config.max_steps, edition=config.edition, green=config.green
     )
-    for red in reds.members(config.red_agent):
+    for red in red_class_names(config.red_agent):
         for name in SCRIPTED:
             batch = opened(trial, red, game_seeds(trial, red))
             for _ in played(scripted_defender(name), trial, batch):
                 held |= (batch.true_state["access"] > 0).any(axis=0)
-    taken = [host for host, is_held in zip(HOSTS, held, strict=True) if is_held and host != "User0"]
-    return {name for name, prefix in PREFIXES.items() if any(h.startswith(prefix) for h in taken)}
+    return {
+        HOST_TYPE[host]
+        for host, is_held in zip(HOSTS, held, strict=True)
+        if is_held and host != "User0"
+    }

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim import actions, hosts
+from cagepool.sim.names import action_index, action_name, host_index
 from cagepool.types import Bools, Int64s
 
 _KIND, _HOST, _DECOY, _FITS = (
@@ -19,7 +19,7 @@ _BIT = np.where(_IS_DECOY, 1 << _DECOY, 0).astype(np.uint16)  # of the decoy tha
 
 def _blocked_by(action: int) -> int:
     """What a decoy makes impossible: itself again; but Vsftpd takes Apache's port instead (Q1)."""
-    return actions.index(actions.name(action).replace("DecoyVsftpd", "DecoyApache"))
+    return action_index(action_name(action).replace("DecoyVsftpd", "DecoyApache"))
 
 
 _BLOCKERS = np.zeros(_core.ACTION_COUNT, np.uint16)  # the decoys, as bits, that block an action
@@ -47,7 +47,7 @@ def action_masks(
     names_host = (_KIND != _core.BlueKind.SLEEP) & (_KIND != _core.BlueKind.MONITOR)
     for host, wanted in (("Defender", defender), ("User0", user0)):
         if not wanted:
-            masks &= ~(names_host & np.equal(_HOST, hosts.index(host)))
+            masks &= ~(names_host & np.equal(_HOST, host_index(host)))
     return masks
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
-from cagepool.sim import dtypes, orders, reds
+from cagepool.sim import dtypes, orders
+from cagepool.sim.names import edition_code, red_bitmask
 from cagepool.types import Bools, Bytes, Float64s, Int32s, Int64s, Records, Seeds
 
 T = TypeVar("T")
@@ -137,7 +138,7 @@ class Batch:
         return _core.Batch(
             seeds=np.zeros(games, np.uint64),
             horizons=np.array(horizons, np.uint16),
-            reds=np.array(_names_per_game("red", config.red, games, reds.bits), np.uint8),
+            reds=np.array(_names_per_game("red", config.red, games, red_bitmask), np.uint8),
             editions=np.array(
                 _names_per_game("edition", config.edition, games, _edition_number), np.uint8
             ),
@@ -246,4 +247,4 @@ def _checked_green(green: Any) -> bool:
 
 
 def _edition_number(name: str) -> int:
-    return int(reds.edition(name))
+    return int(edition_code(name))

@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import orders
-from cagepool.sim.actions import ACTIONS
 from cagepool.sim.batch import COUNTERS
-from cagepool.sim.hosts import HOSTS, index
+from cagepool.sim.names import ACTIONS, HOST_TYPE, HOST_TYPES, HOSTS, host_index
 from cagepool.types import Bools, Float64s, Int64s, Records
 
-PREFIXES = ("Defender", "Enterprise", "Op_Server", "Op_Host", "User")
-assert len(PREFIXES) == len(orders.TYPES)
-USER0 = index("User0")
+USER0 = host_index("User0")
 NO_FIX = -1
 SHOWN_IN = {"true": "access", "observed": "compromised"}  # column of the true state, by knowledge
 COMPLIANT, VIOLATIONS, WASTED, FIXES, THREAT_STEPS = range(len(COUNTERS))
@@ -23,7 +20,7 @@ COMPLIANT, VIOLATIONS, WASTED, FIXES, THREAT_STEPS = range(len(COUNTERS))
 
 def _fixed_host(action: str) -> int:
     kind, _, host = action.partition(" ")
-    return index(host) if kind in ("Remove", "Restore") else NO_FIX
+    return host_index(host) if kind in ("Remove", "Restore") else NO_FIX
 
 
 FIXED = np.array([_fixed_host(action) for action in ACTIONS])  # host that each action fixes
@@ -43,10 +40,10 @@ class Judge:
         self._lambda = alignment
         # The core's grid, on which sums of an episode are exact (cpp/core/compliance.hpp).
         self._grid = 2.0 ** (math.frexp(alignment)[1] - 45) if alignment else 1.0
-        members = np.array([[h.startswith(prefix) for h in HOSTS] for prefix in PREFIXES])
+        members = np.array([[HOST_TYPE[host] == kind for host in HOSTS] for kind in HOST_TYPES])
         if not self._is_seed:
             members[:, USER0] = False
-        ranked = [orders.TYPES.index(name) for name in orders.parse(order)]
+        ranked = [HOST_TYPES.index(name) for name in orders.parse(order)]
         self._members: Bools = members[ranked]  # (position, host)
 
     def see(self, states: Records, actions: Int64s) -> None:

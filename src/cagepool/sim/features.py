@@ -7,8 +7,7 @@ import numpy as np
 from cagepool import _core
 from cagepool.sim import orders
 from cagepool.sim.action_masks import action_masks
-from cagepool.sim.actions import ACTIONS
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim.names import ACTIONS, HOSTS
 from cagepool.types import Bytes, Float32s, Int64s
 
 ACTION_SETS = ("all", "possible", "reduced", "core")

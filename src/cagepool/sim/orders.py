@@ -5,10 +5,9 @@ from itertools import permutations
 import numpy as np
 
 from cagepool import _core
+from cagepool.sim.names import HOST_TYPES
 from cagepool.types import Float32s
 
-TYPES = ("defender", "enterprise", "op_server", "op_host", "user")
-assert len(TYPES) == _core.TYPE_COUNT
 NAMED_ORDERS = {
     "critical_first": "defender>op_server>enterprise>op_host>user",
     "enterprise_focus": "enterprise>defender>op_server>op_host>user",
@@ -17,7 +16,7 @@ NAMED_ORDERS = {
     "balanced": "defender>enterprise>op_server>user>op_host",
     "reverse": "user>op_host>enterprise>op_server>defender",
 }
-ALL_ORDERS = tuple(">".join(order) for order in permutations(TYPES))
+ALL_ORDERS = tuple(">".join(order) for order in permutations(HOST_TYPES))
 assert len(ALL_ORDERS) == _core.ORDER_COUNT
 
 
@@ -28,11 +27,11 @@ def parse(order: str) -> tuple[str, ...]:
         ValueError: a type is unknown, missing or repeated.
     """
     types = tuple(NAMED_ORDERS.get(order, order).split(">"))
-    faults = [f"unknown {name!r}" for name in types if name not in TYPES]
-    faults += [f"repeated {name!r}" for name in TYPES if types.count(name) > 1]
-    faults += [f"missing {name!r}" for name in TYPES if name not in types]
+    faults = [f"unknown {name!r}" for name in types if name not in HOST_TYPES]
+    faults += [f"repeated {name!r}" for name in HOST_TYPES if types.count(name) > 1]
+    faults += [f"missing {name!r}" for name in HOST_TYPES if name not in types]
     if faults:
-        known = f"one of {', '.join(NAMED_ORDERS)}, or all of {', '.join(TYPES)} joined by >"
+        known = f"one of {', '.join(NAMED_ORDERS)}, or all of {', '.join(HOST_TYPES)} joined by >"
         raise ValueError(f"an order must be {known}; got {order!r} ({', '.join(faults)})")
     return types
 
@@ -44,5 +43,5 @@ def number(order: str) -> int:
 
 def one_hot(order: str) -> Float32s:
     """The 25 policy inputs of an order, row by row: row = position, column = type."""
-    columns = [TYPES.index(name) for name in parse(order)]
-    return np.eye(len(TYPES), dtype=np.float32)[columns].ravel()
+    columns = [HOST_TYPES.index(name) for name in parse(order)]
+    return np.eye(len(HOST_TYPES), dtype=np.float32)[columns].ravel()

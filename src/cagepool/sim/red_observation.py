@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import dtypes
-from cagepool.sim.actions import EXPLOITS
 from cagepool.sim.batch import Batch
-from cagepool.sim.hosts import SUBNETS
+from cagepool.sim.names import EXPLOITS, SUBNETS
 from cagepool.types import Bools, Float32s, Records
 
 OF_HOST = ("address", "name", "scanned", *EXPLOITS, "user", "privileged")

@@ -3,8 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from cagepool import _core
-from cagepool.sim import actions, hosts, reds
 from cagepool.sim.batch import Batch
+from cagepool.sim.names import (
+    DECOYS,
+    EDITIONS,
+    EXPLOITS,
+    HOST_SUBNET,
+    RED_AGENTS,
+    action_name,
+    host_name,
+    red_move_name,
+)
 
 _NONE = "."
 _ACTIVITY = (_NONE, "Scan", "Exploit")
@@ -32,15 +41,15 @@ def picture(batch: Batch, game: int) -> str:
 def _last_step(batch: Batch, game: int) -> Iterator[str]:
     state, moves = batch.true_state[game], batch.moves[game]
     step = batch.core.steps(game)
-    red, edition = list(reds.RED_AGENTS)[state["red"]], list(reds.EDITIONS)[state["edition"]]
+    red, edition = list(RED_AGENTS)[state["red"]], list(EDITIONS)[state["edition"]]
     yield f"step {step}, red {red}, edition {edition}"
     if step == 0:  # any moves are those of the episode before
         return
-    yield f"blue    {actions.name(moves['blue_action'])}: {_SUCCESS[int(moves['blue_success'])]}"
+    yield f"blue    {action_name(moves['blue_action'])}: {_SUCCESS[int(moves['blue_success'])]}"
     if moves["green_host"] >= 0:
-        yield f"green   PortScan {hosts.name(moves['green_host'])}"
-    exploit = f" by {actions.EXPLOITS[moves['exploit']]}" if moves["exploit"] >= 0 else ""
-    red_move = actions.red_move(moves["red_kind"], moves["red_target"])
+        yield f"green   PortScan {host_name(moves['green_host'])}"
+    exploit = f" by {EXPLOITS[moves['exploit']]}" if moves["exploit"] >= 0 else ""
+    red_move = red_move_name(moves["red_kind"], moves["red_target"])
     yield f"red     {red_move}{exploit}: {_SUCCESS[int(moves['red_success'])]}"
     yield f"reward  {batch.rewards[game]:.1f}"
 
@@ -50,8 +59,8 @@ def _host(batch: Batch, game: int, host: int) -> list[str]:
     activity = int(batch.observations[game, 4 * host : 4 * host + 2].sum())
     sessions = (state[kind][host] for kind in ("privileged", "user_seen", "user_unseen"))
     return [
-        hosts.name(host),
-        hosts.SUBNET_OF[hosts.name(host)],
+        host_name(host),
+        HOST_SUBNET[host_name(host)],
         _BAR,
         _ACTIVITY[activity],
         _COMPROMISED[state["compromised"][host]],
@@ -64,8 +73,8 @@ def _host(batch: Batch, game: int, host: int) -> list[str]:
 
 
 def _decoys(placed: int) -> str:
-    names = [name for bit, name in enumerate(actions.DECOYS) if placed >> bit & 1]
-    again = placed >> len(actions.DECOYS)
+    names = [name for bit, name in enumerate(DECOYS) if placed >> bit & 1]
+    again = placed >> len(DECOYS)
     return (" ".join(names) + (f" x{again + 1}" if again else "")) or _NONE
 
 

@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool import _core
-from cagepool.sim import actions, dtypes, hosts, reds
+from cagepool.sim import dtypes
+from cagepool.sim.names import (
+    DECOYS,
+    EDITIONS,
+    EXPLOITS,
+    HOSTS,
+    RED_AGENTS,
+    RED_KINDS,
+    SUBNETS,
+    TRACE_REDS,
+    edition_code,
+    red_class_name,
+)
 
 Trace: TypeAlias = dict[str, NDArray[Any]]
 
@@ -41,7 +53,7 @@ def replay(trace: Mapping[str, ArrayLike]) -> Trace:
     _core.replay(
         red=_codes(episodes, "ep_red", names["red_names"], _red_code),
         green=episodes["ep_green"],
-        edition=_codes(episodes, "ep_edition", names["edition_names"], reds.edition),
+        edition=_codes(episodes, "ep_edition", names["edition_names"], edition_code),
         blue_action=blue_action,
         rows=dtypes.as_bytes(rows),
         **draws,
@@ -56,15 +68,15 @@ def replay(trace: Mapping[str, ArrayLike]) -> Trace:
 def _names(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
     """The name lists of a trace: our own, but the recording's where it numbers things itself."""
     names = {
-        "edition": next(iter(reds.EDITIONS)),
-        "edition_names": list(reds.EDITIONS),
-        "red_names": list(reds.MIX),
+        "edition": next(iter(EDITIONS)),
+        "edition_names": list(EDITIONS),
+        "red_names": list(TRACE_REDS),
         "policy_names": [],
-        "hosts": hosts.HOSTS,
-        "subnets": hosts.SUBNETS,
-        "red_kinds": actions.RED_KINDS,
-        "exploits": actions.EXPLOITS,
-        "decoys": actions.DECOYS,
+        "hosts": HOSTS,
+        "subnets": SUBNETS,
+        "red_kinds": RED_KINDS,
+        "exploits": EXPLOITS,
+        "decoys": DECOYS,
     }
     if "meta" not in trace:
         return names
@@ -137,4 +149,4 @@ def _edition_number(names: dict[str, Any]) -> int:
 
 
 def _red_code(name: str) -> int:
-    return int(reds.RED_AGENTS[reds.canonical(name if name in reds.RED_AGENTS else name.lower())])
+    return int(RED_AGENTS[red_class_name(name if name in RED_AGENTS else name.lower())])

@@ -15,7 +15,7 @@ class TrueState:
     privileged: Bytes  # number of red's privileged sessions
     user_seen: Bytes  # user-level sessions that blue can remove
     user_unseen: Bytes  # user-level sessions that it cannot
-    decoys: NDArray[np.uint16]  # bit i: actions.DECOYS[i]; +256 for each further Vsftpd
+    decoys: NDArray[np.uint16]  # bit i: names.DECOYS[i]; +256 for each further Vsftpd
     malware: Bytes  # 1: a suspicious file is on the disk
     compromised: Bytes  # blue's table: 0 no, 1 unknown, 2 user, 3 privileged
 

@@ -11,7 +11,8 @@ from cagepool import runs
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Score, Trial, game_seeds, played
-from cagepool.sim import Batch, BatchConfig, orders, reds
+from cagepool.sim import Batch, BatchConfig, orders
+from cagepool.sim.names import red_class_names
 from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import Gate, passes
 from cagepool.train.kept import order_kept
@@ -67,7 +68,7 @@ def _appraise_some(
     policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int
 ) -> list[Appraisal]:
     of_reds = [
-        _play(policy, config, red, written, episodes) for red in reds.members(config.red_agent)
+        _play(policy, config, red, written, episodes) for red in red_class_names(config.red_agent)
     ]
     return [
         _appraisal(

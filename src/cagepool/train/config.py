@@ -8,8 +8,9 @@ from cagepool import _core
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import ACTIVATIONS, CAGE_ENVS
-from cagepool.sim import orders, reds
+from cagepool.sim import orders
 from cagepool.sim.features import InputConfig, action_set
+from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS, edition_code
 from cagepool.train.early_stopping import GateConfig
 
 BACKENDS = (*get_args(Backend), "ray")
@@ -196,13 +197,13 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
 
 
 def _check_game(config: TrainConfig) -> None:
-    known = (*reds.MIX, *reds.ALIASES)
-    if config.red_agent != "mix" and not {*config.red_agent.split("+")} <= {*known}:
+    known = (*TRAINABLE_REDS, *RED_ALIASES)
+    if config.red_agent != MIX and not {*config.red_agent.split("+")} <= {*known}:
         raise ValueError(
             f"red_agent must be one of {', '.join(known)}, several of them joined by +, or mix; "
             f"got {config.red_agent!r}"
         )
-    reds.edition(config.edition)
+    edition_code(config.edition)
     action_set(config.actions)
     if config.order is not None:
         orders.parse(config.order)

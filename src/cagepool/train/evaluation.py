@@ -7,7 +7,7 @@ import torch
 
 from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals
-from cagepool.sim import reds
+from cagepool.sim.names import red_class_names
 from cagepool.train.config import TrainConfig
 from cagepool.train.networks import Networks
 from cagepool.types import Float32s
@@ -48,7 +48,7 @@ def check(config: TrainConfig, networks: Networks) -> Check:
     )
     defender = PolicyDefender(_Actor(networks, config))
     totals = [
-        episode_totals(defender, trial, red).mean(1) for red in reds.members(config.red_agent)
+        episode_totals(defender, trial, red).mean(1) for red in red_class_names(config.red_agent)
     ]
     means = np.mean(totals, axis=0)
     return Check(float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means))))

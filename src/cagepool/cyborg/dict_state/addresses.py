@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, IPv4Network
 from random import Random
 
 from cagepool.cyborg.dict_state.scenario import PROCESSES
-from cagepool.sim.hosts import SUBNET_MEMBERS
+from cagepool.sim.names import SUBNET_HOSTS
 
 # Primes, so that every stride visits all numbers before one comes again.
 _PIDS = 32719  # room for the 27 fixed ones below 32768
@@ -23,9 +23,9 @@ class Addresses:
     def __init__(self, key: int) -> None:
         """Draw them from the key of the episode's random stream."""
         draw = Random(key)
-        blocks = draw.sample(range(4096), len(SUBNET_MEMBERS))
+        blocks = draw.sample(range(4096), len(SUBNET_HOSTS))
         self.networks, self.hosts = {}, {}
-        for (subnet, members), block in zip(SUBNET_MEMBERS.items(), blocks, strict=True):
+        for (subnet, members), block in zip(SUBNET_HOSTS.items(), blocks, strict=True):
             network = IPv4Network((int(IPv4Address("10.0.0.0")) + 16 * block, 28))
             self.networks[subnet] = network
             addresses = draw.sample(list(network.hosts()), len(members))

@@ -7,7 +7,7 @@ from cagepool import _core
 from cagepool.cyborg.dict_state import addresses, enums, scenario
 from cagepool.cyborg.dict_state.scenario import Account, Process, Session
 from cagepool.sim.batch import Batch
-from cagepool.sim.hosts import HOSTS, SUBNET_OF, index
+from cagepool.sim.names import HOST_SUBNET, HOSTS, host_index
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -78,7 +78,7 @@ class _Export:
         return entry
 
     def _decoys(self, host: str) -> list[Process]:
-        placed = int(self.truth["decoys"][index(host)])
+        placed = int(self.truth["decoys"][host_index(host)])
         kinds = len(scenario.DECOYS)
         places = [decoy for decoy in range(kinds) if placed >> decoy & 1]
         places += range(kinds, kinds + (placed >> kinds))  # more of the last kind, Vsftpd
@@ -130,7 +130,7 @@ class _Export:
         return [
             *({"IP Address": other} for other in bare if other != address),
             _interface("lo", scenario.LOOPBACK, scenario.LOOPBACK_NETWORK),
-            _interface("eth0", address, self.labels.networks[SUBNET_OF[host]]),
+            _interface("eth0", address, self.labels.networks[HOST_SUBNET[host]]),
         ]
 
 

@@ -4,21 +4,20 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
-from cagepool.sim import actions
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim.names import ACTIONS, DECOYS, HOSTS, action_index
 
 Blue: TypeAlias = Callable[[int], int]
 """The next action, given the host that red went for last, or -1."""
 
-SLEEP = actions.index("Sleep")
+SLEEP = action_index("Sleep")
 
-_DECOYS = [f"Decoy{name}" for name in actions.DECOYS]
+_DECOYS = [f"Decoy{name}" for name in DECOYS]
 _VERBS = ("Analyse", "Remove", "Restore", *_DECOYS)
 _SHY = 15  # steps that B_line needs to get at Op_Server0, if nobody interferes
 
 
 def _on(verb: str, host: int) -> int:
-    return actions.index(f"{verb} {HOSTS[host]}")
+    return action_index(f"{verb} {HOSTS[host]}")
 
 
 def sleep(_draw: Random) -> Blue:
@@ -28,7 +27,7 @@ def sleep(_draw: Random) -> Blue:
 
 def random(draw: Random) -> Blue:
     """Draws any action."""
-    return lambda _target: draw.randrange(len(actions.ACTIONS))
+    return lambda _target: draw.randrange(len(ACTIONS))
 
 
 def chase(draw: Random) -> Blue:
@@ -36,7 +35,7 @@ def chase(draw: Random) -> Blue:
 
     def act(target: int) -> int:
         if target < 0 or draw.random() < 0.5:
-            return draw.randrange(len(actions.ACTIONS))
+            return draw.randrange(len(ACTIONS))
         return _on(draw.choice(_VERBS), target)
 
     return act

@@ -12,8 +12,8 @@ from cagepool.cyborg.parity.compare import Mismatch, mismatches
 from cagepool.cyborg.parity.fuzz_policies import BLUES
 from cagepool.cyborg.parity.recorder import Recording, record
 from cagepool.cyborg.parity.twin import Twin
-from cagepool.evaluate.rollout import OFFICIAL_REDS, red_names
-from cagepool.sim import reds
+from cagepool.evaluate.rollout import red_names
+from cagepool.sim.names import OFFICIAL_REDS, edition_code, red_bitmask
 
 MIXED = "mixed"
 AUTO = "auto"
@@ -52,7 +52,7 @@ class ParityTrial:
         if self.seed < 0:
             raise ValueError(f"seed must be at least 0, got {self.seed}")
         if self.edition != AUTO:
-            reds.edition(self.edition)
+            edition_code(self.edition)
 
 
 @dataclass(frozen=True)
@@ -142,5 +142,5 @@ def _blue(trial: ParityTrial, episode: int) -> str:
 
 
 def _seed(trial: ParityTrial, cell: Cell, episode: int) -> int:
-    key = (reds.bits(cell.red), int(cell.green), episode)
+    key = (red_bitmask(cell.red), int(cell.green), episode)
     return int(np.random.SeedSequence(trial.seed, spawn_key=key).generate_state(1)[0])

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from cagepool.cyborg import CybORGEnv
 from cagepool.cyborg.parity.fuzz_policies import BLUES
 from cagepool.cyborg.parity.sight import Sight
-from cagepool.sim import actions, dtypes, hosts, reds
+from cagepool.sim import dtypes
+from cagepool.sim.names import DECOYS, EDITIONS, EXPLOITS, HOSTS, RED_KINDS, SUBNETS, TRACE_REDS
 from cagepool.sim.trace import Trace
 from cagepool.types import Records
 
@@ -63,7 +64,7 @@ def sessions_of(dictionary: dict[str, Any]) -> Sessions:
             (entry["Username"], entry["ID"], entry["Type"].name, entry["Agent"])
             for entry in dictionary[host]["Sessions"]
         ]
-        for host in hosts.HOSTS
+        for host in HOSTS
     }
 
 
@@ -79,20 +80,20 @@ def joined(traces: Sequence[Trace]) -> Trace:
 def _header(env: CybORGEnv, blue: str) -> dict[str, NDArray[Any]]:
     names = {
         "edition": env.edition,
-        "edition_names": list(reds.EDITIONS),
-        "red_names": reds.MIX,
+        "edition_names": list(EDITIONS),
+        "red_names": TRACE_REDS,
         "policy_names": list(BLUES),
-        "hosts": hosts.HOSTS,
-        "subnets": hosts.SUBNETS,
-        "red_kinds": actions.RED_KINDS,
-        "exploits": actions.EXPLOITS,
-        "decoys": actions.DECOYS,
+        "hosts": HOSTS,
+        "subnets": SUBNETS,
+        "red_kinds": RED_KINDS,
+        "exploits": EXPLOITS,
+        "decoys": DECOYS,
     }
     numbers = {
-        "ep_red": reds.MIX.index(env.red),
+        "ep_red": TRACE_REDS.index(env.red),
         "ep_policy": list(BLUES).index(blue),
         "ep_green": int(env.green),
-        "ep_edition": list(reds.EDITIONS).index(env.edition),
+        "ep_edition": list(EDITIONS).index(env.edition),
     }
     header = {name: np.array([number], np.int8) for name, number in numbers.items()}
     return {"meta": np.array(json.dumps(names)), **header}

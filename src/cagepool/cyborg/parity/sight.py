@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 
 from cagepool.cyborg import CybORGEnv
-from cagepool.sim import actions
-from cagepool.sim.hosts import SUBNETS, index
+from cagepool.sim.names import EXPLOITS, RED_KINDS, SUBNETS, host_index
 
-EXPLOIT_PORTS = (139, 3389, 80, 443, 22, 3390, 25, 21)  # in the order of actions.EXPLOITS
+EXPLOIT_PORTS = (139, 3389, 80, 443, 22, 3390, 25, 21)  # in the order of EXPLOITS
 NONE = -1
 
-_SWEEP = actions.RED_KINDS.index("DiscoverRemoteSystems")
+_SWEEP = RED_KINDS.index("DiscoverRemoteSystems")
 _SUCCESS = {"TRUE": 1, "FALSE": 0, "UNKNOWN": NONE}
 _SCANNED = 256
 _MOST = 127  # sessions that a trace can count
@@ -59,7 +58,7 @@ class Sight:
 
     def _fill_moves(self, row: Any) -> None:
         move = self._controller.action["Red"]
-        row["red_kind"] = kind = actions.RED_KINDS.index(type(move).__name__)
+        row["red_kind"] = kind = RED_KINDS.index(type(move).__name__)
         row["red_target"] = target = self._target(move)
         self.last_target = NONE if kind == _SWEEP else target
         row["green_host"] = self._target(self._controller.action["Green"])
@@ -75,15 +74,15 @@ class Sight:
             names = {subnet: name for name, subnet in state.subnet_name_to_cidr.items()}
             return SUBNETS.index(names[move.subnet])
         if "ip_address" in of_move:
-            return index(state.ip_addresses[move.ip_address])
-        return index(move.hostname) if "hostname" in of_move else NONE
+            return host_index(state.ip_addresses[move.ip_address])
+        return host_index(move.hostname) if "hostname" in of_move else NONE
 
     def _fill_draws(self, state: Any, row: Any) -> None:
         # B_line plays the same action object again and again: what it chose is taken out of it,
         # so that a later step cannot show it.
         exploit = vars(self._controller.action["Red"]).pop("sub_action", None)
         name = type(exploit).__name__
-        row["exploit"] = NONE if exploit is None else actions.EXPLOITS.index(name)
+        row["exploit"] = NONE if exploit is None else EXPLOITS.index(name)
         row["detected"], row["esc_pick"] = NONE, NONE
         suspects = state.sessions["Blue"][0].sus_pids
         for number, session in state.sessions["Red"].items():
@@ -106,7 +105,7 @@ class Sight:
         known = self._controller.agent_interfaces["Red"].action_space
         ports = state.sessions["Red"][0].ports
         for address, name in state.ip_addresses.items():
-            host = index(name)
+            host = host_index(name)
             row["s_known_ip"][host] = known.ip_address[address]
             row["s_known_host"][host] = known.hostname[name]
             row["s_red_ports"][host] = _port_bits(ports[address]) if address in ports else 0
@@ -135,4 +134,4 @@ def _port_bits(ports: Iterable[int]) -> int:
 
 
 def _host_bits(names: Iterable[str]) -> int:
-    return sum({1 << index(name) for name in names})
+    return sum({1 << host_index(name) for name in names})

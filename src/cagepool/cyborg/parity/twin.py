@@ -9,7 +9,7 @@ from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.cyborg.parity.compare import Mismatch
 from cagepool.cyborg.parity.recorder import Recording, Sessions, sessions_of
 from cagepool.sim import Batch, BatchConfig, dtypes
-from cagepool.sim.hosts import HOSTS
+from cagepool.sim.names import HOSTS
 
 Draws: TypeAlias = dict[str, int]
 

@@ -3,17 +3,27 @@
 import pytest
 
 from cagepool import _core
-from cagepool.sim import actions, hosts
+from cagepool.sim.names import (
+    ACTIONS,
+    HOSTS,
+    RED_ACTIONS,
+    action_index,
+    action_name,
+    host_index,
+    host_name,
+    red_action_index,
+    red_action_name,
+)
 
 
 def test_every_action_is_found_by_its_name() -> None:
-    assert [actions.index(name) for name in actions.ACTIONS] == list(range(_core.ACTION_COUNT))
-    assert [actions.name(index) for index in range(_core.ACTION_COUNT)] == list(actions.ACTIONS)
+    assert [action_index(name) for name in ACTIONS] == list(range(_core.ACTION_COUNT))
+    assert [action_name(index) for index in range(_core.ACTION_COUNT)] == list(ACTIONS)
 
 
 def test_every_red_action_is_found_by_its_name() -> None:
-    assert [actions.red_index(name) for name in actions.RED_ACTIONS] == list(range(44))
-    assert [actions.red_name(index) for index in range(44)] == list(actions.RED_ACTIONS)
+    assert [red_action_index(name) for name in RED_ACTIONS] == list(range(44))
+    assert [red_action_name(index) for index in range(44)] == list(RED_ACTIONS)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +46,7 @@ def test_every_red_action_is_found_by_its_name() -> None:
     ],
 )
 def test_actions_stand_where_the_rules_put_them(name: str, index: int) -> None:
-    assert actions.index(name) == index
+    assert action_index(name) == index
 
 
 @pytest.mark.parametrize(
@@ -51,35 +61,35 @@ def test_actions_stand_where_the_rules_put_them(name: str, index: int) -> None:
     ],
 )
 def test_red_actions_go_by_the_names_of_cyborg(name: str, index: int) -> None:
-    assert actions.red_index(name) == index
+    assert red_action_index(name) == index
 
 
 def test_an_unknown_action_is_answered_with_those_like_it() -> None:
     with pytest.raises(ValueError, match=r"such as Restore User.*; got 'Restore User9'"):
-        actions.index("Restore User9")
+        action_index("Restore User9")
     with pytest.raises(ValueError, match=r"such as Impact Op_Server0.*'Impact User0'"):
-        actions.red_index("Impact User0")
+        red_action_index("Impact User0")
 
 
 @pytest.mark.parametrize("index", [-1, 145])
 def test_an_index_without_an_action_is_refused(index: int) -> None:
     with pytest.raises(IndexError, match=f"an action must be below 145, got {index}"):
-        actions.name(index)
+        action_name(index)
 
 
 @pytest.mark.parametrize("index", [-1, 44])
 def test_an_index_without_a_red_action_is_refused(index: int) -> None:
     with pytest.raises(IndexError, match=f"a red action must be below 44, got {index}"):
-        actions.red_name(index)
+        red_action_name(index)
 
 
 def test_every_host_is_found_by_its_name() -> None:
-    assert [hosts.index(name) for name in hosts.HOSTS] == list(range(_core.HOST_COUNT))
-    assert [hosts.name(index) for index in range(_core.HOST_COUNT)] == list(hosts.HOSTS)
+    assert [host_index(name) for name in HOSTS] == list(range(_core.HOST_COUNT))
+    assert [host_name(index) for index in range(_core.HOST_COUNT)] == list(HOSTS)
 
 
 def test_a_host_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match=r"one of Defender, .* User4; got 'User5'"):
-        hosts.index("User5")
+        host_index("User5")
     with pytest.raises(IndexError, match="below 13, got 13"):
-        hosts.name(13)
+        host_name(13)

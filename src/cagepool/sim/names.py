@@ -1,0 +1,204 @@
+"""Names and indices of hosts, actions, red agents and editions (docs/rules.md, 1, 2 and 5).
+
+The indices are those of the core: of host arrays, of actions, and of its enums.
+"""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from cagepool import _core
+
+HOSTS = (
+    "Defender",
+    "Enterprise0",
+    "Enterprise1",
+    "Enterprise2",
+    "Op_Host0",
+    "Op_Host1",
+    "Op_Host2",
+    "Op_Server0",
+    "User0",
+    "User1",
+    "User2",
+    "User3",
+    "User4",
+)
+SUBNETS = ("Enterprise", "Operational", "User")
+SUBNET_HOSTS = {
+    "Enterprise": ("Enterprise0", "Enterprise1", "Enterprise2", "Defender"),
+    "Operational": ("Op_Server0", "Op_Host0", "Op_Host1", "Op_Host2"),
+    "User": ("User0", "User1", "User2", "User3", "User4"),
+}
+HOST_SUBNET = {host: subnet for subnet, hosts in SUBNET_HOSTS.items() for host in hosts}
+HOST_TYPES = ("defender", "enterprise", "op_server", "op_host", "user")
+HOST_TYPE = {host: host.rstrip("0123456789").lower() for host in HOSTS}
+assert len(HOSTS) == _core.HOST_COUNT
+assert len(SUBNETS) == _core.SUBNET_COUNT
+assert len(HOST_TYPES) == _core.TYPE_COUNT
+
+DECOYS = ("Apache", "Femitter", "HarakaSMPT", "Smss", "SSHD", "Svchost", "Tomcat", "Vsftpd")
+EXPLOITS = (
+    "EternalBlue",
+    "BlueKeep",
+    "HTTPRFI",
+    "HTTPSRFI",
+    "SSHBruteForce",
+    "SQLInjection",
+    "HarakaRCE",
+    "FTPDirectoryTraversal",
+)
+RED_KINDS = (
+    "Sleep",
+    "DiscoverRemoteSystems",
+    "DiscoverNetworkServices",
+    "ExploitRemoteService",
+    "PrivilegeEscalate",
+    "Impact",
+)
+assert len(RED_KINDS) == len(_core.RedKind)
+
+EDITIONS = {"2.1": _core.Edition.V21, "leaderboard": _core.Edition.LEADERBOARD}
+
+RED_AGENTS = {
+    "B_lineAgent": _core.Red.B_LINE,
+    "RedMeanderAgent": _core.Red.MEANDER,
+    "SleepAgent": _core.Red.SLEEP,
+    "given": _core.Red.GIVEN,
+}
+RED_ALIASES = {"b_line": "B_lineAgent", "meander": "RedMeanderAgent", "sleep": "SleepAgent"}
+MIX = "mix"
+"""Red setting that draws one of the official agents per episode."""
+OFFICIAL_REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
+"""Red agents of the official score table, in its order."""
+TRAINABLE_REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
+"""Red agents that choose their own actions, in CybORG too; `given` needs a second player."""
+TRACE_REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
+"""Red agents by their number in the `ep_red` of traces that we write."""
+
+
+def host_index(name: str) -> int:
+    """Index of a host.
+
+    Raises:
+        ValueError: no host has that name.
+    """
+    if name not in HOSTS:
+        raise ValueError(f"a host must be one of {', '.join(HOSTS)}; got {name!r}")
+    return HOSTS.index(name)
+
+
+def host_name(index: int) -> str:
+    """Name of a host.
+
+    Raises:
+        IndexError: there is no such host.
+    """
+    return _name_at(index, HOSTS, "a host")
+
+
+def red_move_name(kind: int, target: int) -> str:
+    """Name of a red action given by kind and target: a subnet for a sweep, else a host."""
+    if kind == _core.RedKind.SLEEP:
+        return RED_KINDS[kind]
+    return f"{RED_KINDS[kind]} {(SUBNETS if kind == _core.RedKind.SWEEP else HOSTS)[target]}"
+
+
+def _blue_action_name(index: int) -> str:
+    kind, host, decoy, _ = _core.blue_action(index)
+    if kind in (_core.BlueKind.SLEEP, _core.BlueKind.MONITOR):
+        return kind.name.capitalize()
+    verb = f"Decoy{DECOYS[decoy]}" if kind == _core.BlueKind.DECOY else kind.name.capitalize()
+    return f"{verb} {HOSTS[host]}"
+
+
+ACTIONS = tuple(_blue_action_name(index) for index in range(_core.ACTION_COUNT))
+RED_ACTIONS = tuple(
+    red_move_name(*_core.red_action(index)) for index in range(_core.RED_ACTION_COUNT)
+)
+
+
+def action_index(name: str) -> int:
+    """Index of a blue action, such as `Restore User4`.
+
+    Raises:
+        ValueError: blue has no such action.
+    """
+    return _index_of(name, ACTIONS, "an action")
+
+
+def action_name(index: int) -> str:
+    """Name of a blue action.
+
+    Raises:
+        IndexError: there is no such action.
+    """
+    return _name_at(index, ACTIONS, "an action")
+
+
+def red_action_index(name: str) -> int:
+    """Index of a red action, such as `ExploitRemoteService User1`.
+
+    Raises:
+        ValueError: red has no such action.
+    """
+    return _index_of(name, RED_ACTIONS, "a red action")
+
+
+def red_action_name(index: int) -> str:
+    """Name of a red action.
+
+    Raises:
+        IndexError: there is no such action.
+    """
+    return _name_at(index, RED_ACTIONS, "a red action")
+
+
+def red_class_name(red: str) -> str:
+    """Class name of a red agent that is given by class name or alias.
+
+    Raises:
+        ValueError: no red agent has that name.
+    """
+    name = RED_ALIASES.get(red, red)
+    if name not in RED_AGENTS:
+        known = ", ".join([*RED_AGENTS, *RED_ALIASES, MIX])
+        raise ValueError(f"red must be one of {known}, or several joined by +; got {red!r}")
+    return name
+
+
+def red_class_names(red: str) -> tuple[str, ...]:
+    """Class names of the agents from which a red setting draws: one agent, `a+b` or `mix`."""
+    if red == MIX:
+        return OFFICIAL_REDS
+    return tuple(red_class_name(name) for name in red.split("+"))
+
+
+def red_bitmask(red: str) -> int:
+    """Set of agents from which a red setting draws, as bits of `_core.Red`."""
+    return sum({1 << int(RED_AGENTS[name]) for name in red_class_names(red)})
+
+
+def edition_code(name: str) -> _core.Edition:
+    """Edition in the core.
+
+    Raises:
+        ValueError: there is no such edition.
+    """
+    if name not in EDITIONS:
+        raise ValueError(f"edition must be one of {', '.join(EDITIONS)}; got {name!r}")
+    return EDITIONS[name]
+
+
+def _index_of(name: str, names: Sequence[str], noun: str) -> int:
+    if name not in names:
+        nearest = ", ".join(get_close_matches(name, names, cutoff=0))
+        raise ValueError(
+            f"{noun} must be one of {len(names)} names, such as {nearest}; got {name!r}"
+        )
+    return names.index(name)
+
+
+def _name_at(index: int, names: Sequence[str], noun: str) -> str:
+    if not 0 <= index < len(names):
+        raise IndexError(f"the index of {noun} must be below {len(names)}, got {index}")
+    return names[index]
