@@ -1,15 +1,19 @@
-"""Compliance and alignment, against a slow reading of docs/workflow.md, sections 1 to 3."""
+"""Compliance and alignment reward, against a slow reading of docs/workflow.md, 1 to 3."""
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cagepool import make_vec
 from cagepool.sim import COUNTERS, Batch, orders
+from cagepool.sim.compliance import ComplianceTracker, compliance_summary, episode_compliance
 from cagepool.sim.names import ACTIONS, HOST_TYPES, HOSTS, action_index
 from tests.sim.games import SEEDS, ints, play, played, started
 
@@ -20,17 +24,19 @@ TYPES = {
     "op_host": ["Op_Host0", "Op_Host1", "Op_Host2"],
     "user": ["User1", "User2", "User3", "User4"],
 }
+RULES = list(product(["true", "observed"], ["host", "seed"]))
 FIXES = [name for name in ACTIONS if name.startswith(("Remove", "Restore"))]
+FIX_OR_SLEEP = np.array([0, *(action_index(name) for name in FIXES)])
 ORDERS = st.permutations(list(TYPES)).map(">".join)
-# Fixes often enough that there is something to judge.
+# Fixes are frequent, so that most games have decisions.
 PLAYED = st.lists(
     st.sampled_from(["Sleep", "Sleep", "DecoyTomcat User1", *FIXES]), min_size=1, max_size=60
 )
 
 
 @dataclass
-class Judge:
-    """Counts as the specification says, in its words."""
+class ReferenceCounter:
+    """Counts the decisions of one game, written in the words of the specification."""
 
     order: str
     knowledge: str
@@ -42,7 +48,7 @@ class Judge:
         decisions = self.counts["compliant"] + self.counts["violations"]
         return Fraction(self.counts["compliant"], decisions) if decisions else Fraction(0)
 
-    def members(self, kind: str) -> list[str]:
+    def hosts_of(self, kind: str) -> list[str]:
         foothold = ["User0"] if kind == "user" and self.definition == "seed" else []
         return TYPES[kind] + foothold
 
@@ -53,16 +59,16 @@ class Judge:
             del values["User0"]
         return {host for host, value in values.items() if value}
 
-    def see(self, batch: Batch, game: int, action: str) -> None:
-        """Judge an action on the state before it is played."""
+    def update(self, batch: Batch, game: int, action: str) -> None:
+        """Count an action by the state before it is played."""
         threatened = self.threatened(batch, game)
-        types = [kind for kind in self.order.split(">") if threatened & {*self.members(kind)}]
+        types = [kind for kind in self.order.split(">") if threatened & {*self.hosts_of(kind)}]
         self.counts["threat_steps"] += bool(types)
         if action not in FIXES:
             return
         target = action.split()[1]
         self.counts["fixes"] += 1
-        in_top_type = bool(types) and target in self.members(types[0])
+        in_top_type = bool(types) and target in self.hosts_of(types[0])
         if self.definition == "seed":
             compliant = in_top_type or not types
         else:
@@ -79,9 +85,7 @@ class Judge:
     written=st.tuples(ORDERS, ORDERS, ORDERS),
     alignment=st.sampled_from([0.0, 0.7, 30.0]),
 )
-@pytest.mark.parametrize(
-    "rule", list(product(["true", "observed"], ["host", "seed"])), ids="-".join
-)
+@pytest.mark.parametrize("rule", RULES, ids="-".join)
 def test_counters_and_alignment_are_as_specified(
     seed: int, game: list[str], written: tuple[str, ...], alignment: float, rule: tuple[str, str]
 ) -> None:
@@ -94,16 +98,16 @@ def test_counters_and_alignment_are_as_specified(
         knowledge=rule[0],
         definition=rule[1],
     )
-    judges = [Judge(order, *rule) for order in written]
+    references = [ReferenceCounter(order, *rule) for order in written]
     asleep = ["Sleep"] * (seed % 40)  # let red get somewhere
     for action in asleep + game:
-        before = [judge.compliance for judge in judges]
-        for number, judge in enumerate(judges):
-            judge.see(batch, number, action)
+        before = [reference.compliance for reference in references]
+        for number, reference in enumerate(references):
+            reference.update(batch, number, action)
         play(batch, action)
-        for number, judge in enumerate(judges):
-            assert dict(zip(COUNTERS, batch.counters[number], strict=True)) == judge.counts
-            expected = float(alignment * (judge.compliance - before[number]))
+        for number, reference in enumerate(references):
+            assert dict(zip(COUNTERS, batch.counters[number], strict=True)) == reference.counts
+            expected = float(alignment * (reference.compliance - before[number]))
             # The core keeps lambda * C on a grid of 2^-44 of lambda, so that sums are exact.
             assert batch.alignment[number] == pytest.approx(expected, abs=alignment * 2**-43)
 
@@ -159,7 +163,7 @@ def test_counters_begin_anew_with_the_episode_and_the_old_are_kept(autoreset: st
         play(batch, "Restore User1")
     if autoreset == "next_step":
         assert batch.counters.tolist() == batch.episode_counters.tolist()
-        play(batch, "Restore User1")  # begins the new episode and is not judged
+        play(batch, "Restore User1")  # starts the new episode and is not counted
     assert batch.counters.tolist() == [[0, 0, 0, 0, 0]]
     assert batch.episode_counters.tolist() == [[0, 0, 3, 3, 0]]
 
@@ -197,3 +201,100 @@ def test_a_copied_game_takes_its_order_along() -> None:
         batch.step(ints([action, action]))
     assert batch.counters[0].tolist() == batch.counters[1].tolist()
     assert batch.counters[0].any()
+
+
+@given(
+    seed=SEEDS, order=ORDERS, policy=st.integers(0, 2**32), weight=st.sampled_from([0.0, 0.7, 30])
+)
+@pytest.mark.parametrize("rule", RULES, ids="-".join)
+def test_a_tracker_counts_and_rewards_as_the_core_does(
+    seed: int, order: str, policy: int, weight: float, rule: tuple[str, str]
+) -> None:
+    knowledge, definition = rule
+    batch = started(
+        6,
+        seed,
+        red="mix",
+        order=order,
+        alignment=weight,
+        knowledge=knowledge,
+        definition=definition,
+        max_steps=60,
+        autoreset="disabled",
+    )
+    tracker = ComplianceTracker(
+        6, order, knowledge=knowledge, definition=definition, alignment=weight
+    )
+    rng = np.random.default_rng(policy)
+    for _ in range(60):
+        chosen = rng.choice(FIX_OR_SLEEP, 6)
+        tracker.update(batch.true_state, chosen)
+        batch.step(chosen)
+        assert tracker.counters.tolist() == batch.counters.tolist()
+        assert tracker.alignment.tolist() == batch.alignment.tolist()
+
+
+def test_a_tracker_of_worker_environments_counts_as_the_core_does() -> None:
+    game: Any = {"red": "RedMeanderAgent", "max_steps": 30, "autoreset": "same_step"}
+    order = "reverse"
+    tracker = ComplianceTracker(4, order, knowledge="true", definition="host", alignment=30.0)
+    rng = np.random.default_rng(0)
+    with (
+        make_vec(4, backend="workers", workers=2, true_state="every", **game) as workers,
+        make_vec(4, order=order, alignment=30.0, **game) as native,
+    ):
+        workers.reset(seed=5)
+        native.reset(seed=5)
+        for _ in range(75):
+            chosen = rng.choice(FIX_OR_SLEEP, 4)
+            tracker.update(workers.true_state, chosen)
+            workers.step(chosen)
+            *_, truncations, _ = native.step(chosen)
+            assert tracker.alignment.tolist() == native.alignment.tolist()
+            ended = np.flatnonzero(truncations)
+            counters = tracker.end_episodes(ended)
+            assert counters.tolist() == native.batch.episode_counters[ended].tolist()
+            assert tracker.counters.tolist() == native.counters.tolist()
+    assert tracker.counters.any()
+
+
+# Rows of COUNTERS: compliant, violations, wasted, fixes, threat_steps.
+EPISODES = np.array([[0, 0, 0, 0, 9], [3, 1, 0, 4, 9], [1, 0, 0, 1, 2]], np.int32)
+
+
+def test_compliance_is_the_share_of_all_decisions() -> None:
+    summary = compliance_summary(EPISODES, "host")
+    assert summary.compliance == 4 / 5
+    assert summary.coverage == 5 / 20
+    assert summary.decisions == 5 / 3
+    assert (summary.fixes, summary.wasted_fixes) == (5, 0)
+
+
+def test_by_the_older_definition_compliance_is_the_mean_of_episodes_and_half_without_a_fix() -> (
+    None
+):
+    assert compliance_summary(EPISODES, "seed").compliance == (0.5 + 0.75 + 1.0) / 3
+
+
+def test_by_the_older_definition_wasted_fixes_are_compliant_and_cover_no_threat() -> None:
+    # 2 fixes while nothing was threatened, then 1 of 4 steps with a threat was used for a fix.
+    summary = compliance_summary(np.array([[2, 1, 2, 3, 4]]), "seed")
+    assert (summary.compliance, summary.coverage) == (2 / 3, 1 / 4)
+    assert summary.as_dict()["wasted_fixes"] == 2
+
+
+def test_compliance_without_a_decision_is_undefined() -> None:
+    summary = compliance_summary(np.array([[0, 0, 2, 2, 0]]), "host")
+    assert math.isnan(summary.compliance)
+    assert math.isnan(summary.coverage)
+    assert summary.as_dict() == {
+        "compliance": None,
+        "coverage": None,
+        "decisions": 0,
+        "wasted_fixes": 2,
+    }
+
+
+def test_the_alignment_of_an_episode_without_a_decision_is_0() -> None:
+    counters = np.array([[3, 1, 0, 4, 9], [0, 0, 2, 2, 0], [0, 2, 0, 2, 5]])
+    assert episode_compliance(counters, undefined=0.0).tolist() == [0.75, 0.0, 0.0]

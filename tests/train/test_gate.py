@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from cagepool import runs
+from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.rollout import Trial
+from cagepool.evaluate.statistics import tally
 from cagepool.search.permutations import reduced
 from cagepool.sim import Batch, BatchConfig, orders
+from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import action_index
 from cagepool.train import runner
+from cagepool.train.appraisal import SEED
 from cagepool.train.config import from_dict
 from cagepool.train.early_stopping import Gate, GateConfig, passes
-from cagepool.train.kept import kept_shares, order_kept
 from cagepool.train.logging import Row
 from cagepool.types import Int64s
 
@@ -52,8 +56,8 @@ def counters_of(red: str, fix: str, steps: range, definition: Any = "host") -> I
 
 
 def passing(counters: Int64s) -> list[str]:
-    kept = (order_kept(of_order, "host") for of_order in counters)
-    verdicts = (passes(one["compliance"], one["decisions"], GateConfig()) for one in kept)
+    summaries = (compliance_summary(of_order, "host") for of_order in counters)
+    verdicts = (passes(one.compliance, one.decisions, GateConfig()) for one in summaries)
     return [order for order, passed in zip(orders.ALL_ORDERS, verdicts, strict=True) if passed]
 
 
@@ -61,7 +65,7 @@ def passing(counters: Int64s) -> list[str]:
 def test_who_never_fixes_does_not_pass_and_has_no_compliance(red: str) -> None:
     counters = counters_of(red, "Sleep", range(0))
     assert passing(counters) == []
-    assert all(np.isnan(order_kept(one, "host")["compliance"]) for one in counters)
+    assert all(np.isnan(compliance_summary(one, "host").compliance) for one in counters)
 
 
 @pytest.mark.parametrize("red", REDS)
@@ -74,15 +78,15 @@ def test_who_fixes_once_does_not_pass(red: str, step: int, host: str) -> None:
 def test_fixing_once_at_the_right_moment_keeps_the_order_and_yet_does_not_pass() -> None:
     counters = counters_of("B_lineAgent", "Restore Enterprise2", range(15, 16))
     first = orders.number("enterprise_focus")
-    kept = order_kept(counters[first], "host")
-    assert (kept["compliance"], kept["decisions"]) == (1.0, 1.0)
+    summary = compliance_summary(counters[first], "host")
+    assert (summary.compliance, summary.decisions) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("red", REDS)
 def test_who_restores_the_foothold_for_ever_does_not_pass(red: str) -> None:
     counters = counters_of(red, "Restore User0", range(100))
     assert passing(counters) == []
-    assert {order_kept(one, "host")["compliance"] for one in counters} == {0.0}
+    assert {compliance_summary(one, "host").compliance for one in counters} == {0.0}
 
 
 @pytest.mark.parametrize("red", REDS)
@@ -91,15 +95,9 @@ def test_by_the_older_definition_restoring_the_foothold_is_perfect_if_users_come
 ) -> None:
     counters = counters_of(red, "Restore User0", range(100), "seed")
     for order, one in zip(orders.ALL_ORDERS, counters, strict=True):
-        compliance = order_kept(one, "seed")["compliance"]
+        compliance = compliance_summary(one, "seed").compliance
         # Of what comes before the users, red must never hold a host.
         assert (compliance == 1.0) == reduced(order, TAKEN).startswith("user"), order
-
-
-def test_by_the_older_definition_an_episode_without_a_fix_is_worth_a_half() -> None:
-    counters = np.array([[0, 0, 0, 0, 9], [3, 1, 0, 4, 9]])
-    assert order_kept(counters, "seed")["compliance"] == (0.5 + 0.75) / 2
-    assert order_kept(counters, "host")["compliance"] == 0.75
 
 
 def judged(gate: Gate, shares: list[float], **config: Any) -> list[bool]:
@@ -187,9 +185,21 @@ def test_a_run_does_not_start_from_a_policy_of_another_size(tmp_path: Path) -> N
         trained(tmp_path / "second", total_episodes=10, start_from=str(first.path), hidden=[9])
 
 
-def test_the_alignment_of_an_update_is_lambda_times_the_shares() -> None:
-    counters = np.array([[3, 1, 0, 4, 9], [0, 0, 2, 2, 0], [0, 2, 0, 2, 5]])
-    assert kept_shares(counters).tolist() == [0.75, 0.0, 0.0]
+@pytest.mark.parametrize("definition", ["host", "seed"])
+def test_workflow_json_and_an_evaluation_of_the_same_games_give_the_same_compliance(
+    tmp_path: Path, definition: Any
+) -> None:
+    settings = {"order": "user_priority", "definition": definition, "total_episodes": 10}
+    run = trained(tmp_path / "run", **settings, max_steps=60)
+    written = json.loads((run.path / "workflow.json").read_text())
+    trial = Trial(
+        episodes=written["episodes"], max_steps=60, seed=SEED, order=written["order"],
+        definition=definition,
+    )  # fmt: skip
+    evaluated = tally(contender(str(run.path), "last").defender, trial, "B_lineAgent").compliance()
+    assert evaluated is not None
+    assert evaluated["decisions"]
+    assert evaluated == {name: written[name] for name in evaluated}
 
 
 def test_a_universal_run_draws_orders_and_resumes_to_the_same_numbers(tmp_path: Path) -> None:

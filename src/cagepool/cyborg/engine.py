@@ -17,7 +17,7 @@ from cagepool.envs.workers import WorkerVectorEnv
 from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import Start
 from cagepool.sim import dtypes
-from cagepool.sim.compliance import Judge
+from cagepool.sim.compliance import ComplianceTracker
 from cagepool.types import Float32s, Float64s, Infos, Int32s, Int64s, Observations, Records, Seeds
 
 GAMES_PER_CORE = 4  # more keep a core busy while another finishes its step
@@ -100,9 +100,9 @@ class CybORGGames:
 
     def __init__(self, envs: WorkerVectorEnv, trial: Trial, seeds: Seeds) -> None:
         """Start a game for each seed; at most one an environment."""
-        self._judge = _judge(trial, len(seeds))
-        unjudged = np.zeros((0, _core.COUNTER_COUNT), np.int32)
-        self.counters = unjudged if self._judge is None else self._judge.counters
+        self._tracker = _compliance_tracker(trial, len(seeds))
+        no_counters = np.zeros((0, _core.COUNTER_COUNT), np.int32)
+        self.counters = no_counters if self._tracker is None else self._tracker.counters
         self._envs = envs
         self._seeds = seeds.tolist()
         self.games = len(seeds)
@@ -117,8 +117,8 @@ class CybORGGames:
 
     def step(self, actions: Int64s) -> None:
         """Play one action in every game."""
-        if self._judge is not None:  # before the first step nothing but the foothold is held
-            self._judge.see(self.true_state, actions)
+        if self._tracker is not None:  # before the first step nothing but the foothold is held
+            self._tracker.update(self.true_state, actions)
         self._envs.send(actions, self._ids)
         ready = self._envs.recv(min_ready=self.games)
         self.observations[ready.ids] = ready.observations
@@ -134,10 +134,10 @@ class CybORGGames:
         return int(self._seeds[game])
 
 
-def _judge(trial: Trial, games: int) -> Judge | None:
+def _compliance_tracker(trial: Trial, games: int) -> ComplianceTracker | None:
     if trial.order is None:
         return None
-    return Judge(
+    return ComplianceTracker(
         games,
         trial.order,
         knowledge=trial.knowledge,

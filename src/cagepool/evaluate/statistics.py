@@ -12,8 +12,8 @@ from cagepool.evaluate.defenders import Defender
 from cagepool.evaluate.games import Games
 from cagepool.evaluate.reward_breakdown import loss_parts
 from cagepool.evaluate.rollout import GAMES_AT_ONCE, Trial, game_seeds, opened, played
-from cagepool.sim.batch import COUNTERS
-from cagepool.types import Bytes, Float64s, Int64s, Seeds
+from cagepool.sim.compliance import compliance_summary
+from cagepool.types import Bytes, Float64s, Int32s, Int64s, Seeds
 
 Start: TypeAlias = Callable[[Seeds], Games]
 """Starts a game for each seed."""
@@ -54,7 +54,8 @@ class Tally:
     held: Int64s  # (HOST_COUNT,), steps in which red was privileged there
     stopped: int  # steps in which OTService did not run
     uses: Int64s  # (ACTION_COUNT,), how often each action was played
-    counters: Int64s  # (COUNTER_COUNT,), sums of `sim.batch.COUNTERS`; empty without an order
+    counters: Int32s  # (episode, COUNTER_COUNT), see `sim.COUNTERS`; no rows without an order
+    definition: str  # of compliance
     actions: Bytes  # (game, step), of the first games: enough to play them again
 
     @property
@@ -68,20 +69,10 @@ class Tally:
         return {part: tenths / (10 * self.episodes) for part, tenths in parts.items()}
 
     def compliance(self) -> dict[str, float | None] | None:
-        """How the order was kept (docs/workflow.md, section 2); none without an order.
-
-        A share of nothing is none, never a number.
-        """
+        """Compliance with the order (docs/workflow.md, section 2); none without an order."""
         if not len(self.counters):
             return None
-        count = dict(zip(COUNTERS, self.counters.tolist(), strict=True))
-        decisions = count["compliant"] + count["violations"]
-        return {
-            "compliance": count["compliant"] / decisions if decisions else None,
-            "coverage": decisions / count["threat_steps"] if count["threat_steps"] else None,
-            "decisions": decisions / self.episodes,
-            "wasted_fixes": count["wasted"] / self.episodes,
-        }
+        return compliance_summary(self.counters, self.definition).as_dict()
 
 
 def tally(
@@ -115,8 +106,15 @@ def _tally_together(defender: Defender, trial: Trial, batch: Games) -> Tally:
         stopped += int(np.count_nonzero(batch.true_state["ot_running"] == 0))
         actions[:, step - 1] = batch.moves["blue_action"]
     uses = np.bincount(actions.ravel(), minlength=_core.ACTION_COUNT)
-    counters = batch.counters.sum(axis=0, dtype=np.int64) if len(batch.counters) else np.array([])
-    return Tally(np.stack(totals, axis=1), held, stopped, uses, counters, actions)
+    return Tally(
+        totals=np.stack(totals, axis=1),
+        held=held,
+        stopped=stopped,
+        uses=uses,
+        counters=batch.counters.copy(),
+        definition=trial.definition,
+        actions=actions,
+    )
 
 
 def _joined(parts: list[Tally]) -> Tally:
@@ -125,6 +123,7 @@ def _joined(parts: list[Tally]) -> Tally:
         held=np.sum([part.held for part in parts], axis=0),
         stopped=sum(part.stopped for part in parts),
         uses=np.sum([part.uses for part in parts], axis=0),
-        counters=np.sum([part.counters for part in parts], axis=0),
+        counters=np.concatenate([part.counters for part in parts]),
+        definition=parts[0].definition,
         actions=parts[0].actions,
     )

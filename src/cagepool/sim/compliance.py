@@ -1,7 +1,12 @@
-"""Compliance judged outside the core, from true states: for games that CybORG or a worker plays."""
+"""Compliance with a workflow order (docs/workflow.md, sections 2 and 3).
+
+The core counts decisions inside its step. `ComplianceTracker` counts the same from true states, for
+games that CybORG or a worker process plays. `compliance_summary` turns either's counters into the
+compliance of a batch of episodes: training, evaluation and search report that number.
+"""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,73 +15,137 @@ from cagepool import _core
 from cagepool.sim import orders
 from cagepool.sim.batch import COUNTERS
 from cagepool.sim.names import ACTIONS, HOST_TYPE, HOST_TYPES, HOSTS, host_index
-from cagepool.types import Bools, Float64s, Int64s, Records
+from cagepool.types import Bools, Float64s, Int32s, Int64s, Records
 
-USER0 = host_index("User0")
-NO_FIX = -1
-SHOWN_IN = {"true": "access", "observed": "compromised"}  # column of the true state, by knowledge
 COMPLIANT, VIOLATIONS, WASTED, FIXES, THREAT_STEPS = range(len(COUNTERS))
+NO_FIX_COMPLIANCE = 0.5  # of an episode without a fix, by the older definition
+_NO_HOST = -1
+_THREAT_FIELD = {"true": "access", "observed": "compromised"}  # of the true state, by knowledge
+_USER0 = host_index("User0")
 
 
 def _fixed_host(action: str) -> int:
     kind, _, host = action.partition(" ")
-    return host_index(host) if kind in ("Remove", "Restore") else NO_FIX
+    return host_index(host) if kind in ("Remove", "Restore") else _NO_HOST
 
 
-FIXED = np.array([_fixed_host(action) for action in ACTIONS])  # host that each action fixes
+_FIXED_HOST = np.array([_fixed_host(action) for action in ACTIONS])
 
 
-class Judge:
-    """Counts and rewards what the core would (docs/workflow.md, 2 and 3), one look per step."""
+@dataclass(frozen=True)
+class ComplianceSummary:
+    """Compliance of a batch of episodes with a workflow order."""
+
+    compliance: float  # nan: blue decided nothing
+    coverage: float  # nan: no host was ever threatened
+    decisions: float  # per episode
+    fixes: int  # of all episodes
+    wasted_fixes: int  # of all episodes
+    episodes: int
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Values for JSON: undefined shares are None, counts are per episode."""
+        return {
+            "compliance": None if math.isnan(self.compliance) else self.compliance,
+            "coverage": None if math.isnan(self.coverage) else self.coverage,
+            "decisions": self.decisions,
+            "wasted_fixes": self.wasted_fixes / self.episodes,
+        }
+
+
+def compliance_summary(counters: NDArray[np.integer], definition: str) -> ComplianceSummary:
+    """Compliance of at least one episode, from its counters at the end, (episodes, COUNTER_COUNT).
+
+    Args:
+        counters: One row of `COUNTERS` per episode.
+        definition: `host`: the share of all decisions that were compliant. `seed`, the older
+            definition: the unweighted mean over episodes, where 0.5 counts for one without a fix.
+    """
+    totals = counters.sum(axis=0, dtype=np.int64)
+    decisions = int(totals[COMPLIANT] + totals[VIOLATIONS])
+    threat_steps = int(totals[THREAT_STEPS])
+    if definition == "seed":
+        compliance = float(episode_compliance(counters, undefined=NO_FIX_COMPLIANCE).mean())
+        threat_fixes = decisions - int(totals[WASTED])  # a wasted fix counts as compliant
+    else:
+        compliance = int(totals[COMPLIANT]) / decisions if decisions else math.nan
+        threat_fixes = decisions
+    return ComplianceSummary(
+        compliance=compliance,
+        coverage=threat_fixes / threat_steps if threat_steps else math.nan,
+        decisions=decisions / len(counters),
+        fixes=int(totals[FIXES]),
+        wasted_fixes=int(totals[WASTED]),
+        episodes=len(counters),
+    )
+
+
+def episode_compliance(counters: NDArray[np.integer], *, undefined: float) -> Float64s:
+    """Compliance of each episode; `undefined` where blue decided nothing."""
+    decisions = counters[:, COMPLIANT] + counters[:, VIOLATIONS]
+    shares = counters[:, COMPLIANT] / np.maximum(decisions, 1)
+    return np.where(decisions > 0, shares, undefined)
+
+
+class ComplianceTracker:
+    """Counts decisions and pays the alignment reward as the core does, from true states."""
 
     def __init__(
         self, games: int, order: str, *, knowledge: str, definition: str, alignment: float
     ) -> None:
-        """Judge this many games, all to one order."""
-        self.counters = np.zeros((games, _core.COUNTER_COUNT), np.int32)
-        self.alignment: Float64s = np.zeros(games)  # of the last action seen
-        self._column = SHOWN_IN[knowledge]
+        """Start counting; all games follow one order.
+
+        Args:
+            games: Number of games.
+            order: Workflow order, by name or written out.
+            knowledge: As in `BatchConfig`.
+            definition: As in `BatchConfig`.
+            alignment: Lambda of the alignment reward.
+        """
+        self.counters: Int32s = np.zeros((games, _core.COUNTER_COUNT), np.int32)
+        self.alignment: Float64s = np.zeros(games)  # reward of the last action
+        self._threat_field = _THREAT_FIELD[knowledge]
         self._is_seed = definition == "seed"
         self._lambda = alignment
-        # The core's grid, on which sums of an episode are exact (cpp/core/compliance.hpp).
+        # The core's grid, on which sums over an episode are exact (cpp/core/compliance.hpp).
         self._grid = 2.0 ** (math.frexp(alignment)[1] - 45) if alignment else 1.0
-        members = np.array([[HOST_TYPE[host] == kind for host in HOSTS] for kind in HOST_TYPES])
+        has_type = np.array([[HOST_TYPE[host] == kind for host in HOSTS] for kind in HOST_TYPES])
         if not self._is_seed:
-            members[:, USER0] = False
-        ranked = [HOST_TYPES.index(name) for name in orders.parse(order)]
-        self._members: Bools = members[ranked]  # (position, host)
+            has_type[:, _USER0] = False
+        ranked = [HOST_TYPES.index(kind) for kind in orders.parse(order)]
+        self._hosts_by_rank: Bools = has_type[ranked]  # (rank in the order, host)
 
-    def see(self, states: Records, actions: Int64s) -> None:
-        """Judge actions by the true states before they are played."""
-        threatened: Bools = np.greater(states[self._column], 0)
+    def update(self, states: Records, actions: Int64s) -> None:
+        """Count one action per game by the true state before that action."""
+        threatened: Bools = np.greater(states[self._threat_field], 0)
         if not self._is_seed:
-            threatened[:, USER0] = False
-        by_position: Bools = np.greater(threatened.astype(np.int64) @ self._members.T, 0)
-        has_top: Bools = np.any(by_position, axis=1)
-        in_top = self._members[by_position.argmax(axis=1)] & has_top[:, None]
-        targets = FIXED[actions]
-        is_fix = targets != NO_FIX
-        rows = np.arange(len(actions))
-        on_top = in_top[rows, targets]
-        kept = on_top | ~has_top if self._is_seed else on_top & threatened[rows, targets]
-        on_foothold = np.logical_and(targets == USER0, not self._is_seed)
-        before = self._scaled()
+            threatened[:, _USER0] = False
+        threatened_ranks: Bools = np.greater(threatened.astype(np.int64) @ self._hosts_by_rank.T, 0)
+        has_top: Bools = np.any(threatened_ranks, axis=1)
+        in_top_type = self._hosts_by_rank[threatened_ranks.argmax(axis=1)] & has_top[:, None]
+        targets = _FIXED_HOST[actions]
+        is_fix = targets != _NO_HOST
+        games = np.arange(len(actions))
+        on_top = in_top_type[games, targets]
+        is_compliant = on_top | ~has_top if self._is_seed else on_top & threatened[games, targets]
+        on_foothold = np.logical_and(targets == _USER0, not self._is_seed)
+        before = self._scaled_compliance()
         self.counters[:, THREAT_STEPS] += has_top
         self.counters[:, FIXES] += is_fix
-        self.counters[:, COMPLIANT] += is_fix & kept
-        self.counters[:, VIOLATIONS] += is_fix & has_top & ~kept
+        self.counters[:, COMPLIANT] += is_fix & is_compliant
+        self.counters[:, VIOLATIONS] += is_fix & has_top & ~is_compliant
         self.counters[:, WASTED] += is_fix & (~has_top | on_foothold)
-        self.alignment = self._scaled() - before
+        self.alignment = self._scaled_compliance() - before
 
-    def take(self, ended: Int64s) -> NDArray[Any]:
-        """Counters of episodes that have ended, which begin anew."""
-        counters = self.counters[ended]
-        self.counters[ended] = 0
+    def end_episodes(self, games: Int64s) -> Int32s:
+        """Return the counters of games whose episode has ended, and reset them."""
+        counters = self.counters[games]
+        self.counters[games] = 0
         return counters
 
-    def _scaled(self) -> Float64s:
+    def _scaled_compliance(self) -> Float64s:
         """Lambda times the running compliance, 0 before the first decision."""
-        decisions = self.counters[:, COMPLIANT] + self.counters[:, VIOLATIONS]
-        share = self._lambda * self.counters[:, COMPLIANT] / np.maximum(decisions, 1)
-        result: Float64s = np.rint(share / self._grid) * self._grid
+        compliant, violations = self.counters[:, COMPLIANT], self.counters[:, VIOLATIONS]
+        scaled = self._lambda * compliant / np.maximum(compliant + violations, 1)
+        result: Float64s = np.rint(scaled / self._grid) * self._grid
         return result

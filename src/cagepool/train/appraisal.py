@@ -12,10 +12,10 @@ from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Score, Trial, game_seeds, played
 from cagepool.sim import Batch, BatchConfig, orders
+from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import red_class_names
 from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import Gate, passes
-from cagepool.train.kept import order_kept
 from cagepool.types import Float64s, Int64s
 
 SEED = 0x0DE5  # of the games of all appraisals: apart from training, checks and evaluation
@@ -120,20 +120,12 @@ class _Follower(PolicyDefender):
 
 def _appraisal(totals: Float64s, counters: Int64s, config: TrainConfig) -> Appraisal:
     score = Score.of(totals)
-    kept = order_kept(counters, config.definition)
-    decisions = kept["decisions"]
-    compliance = kept["compliance"]
+    summary = compliance_summary(counters, config.definition)
+    shares: dict[str, Any] = summary.as_dict()
     return Appraisal(
         mean=score.mean,
         standard_error=score.standard_error,
         episodes=len(totals),
-        compliance=_number(compliance),
-        coverage=_number(kept["coverage"]),
-        decisions=decisions,
-        wasted_fixes=kept["wasted_fixes"] / len(counters),
-        passes=passes(compliance, decisions, config),
+        **shares,
+        passes=passes(summary.compliance, summary.decisions, config),
     )
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else value

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from cagepool import runs
+from cagepool.sim.compliance import compliance_summary, episode_compliance
 from cagepool.train.evaluation import Check
 from cagepool.train.events import Events
-from cagepool.train.kept import kept_shares, order_kept
 from cagepool.train.ppo import Update
 from cagepool.train.rollout import Finished
 
@@ -122,9 +122,16 @@ def _row(update: Update) -> Row:
 
 
 def _workflow(finished: Finished, settings: Mapping[str, Any]) -> Row:
-    """How an order was kept; `alignment_mean` is the alignment reward of an episode."""
+    """Compliance of the episodes that ended; `alignment_mean` is their mean alignment reward."""
     if not len(finished.counters):
         return {}
-    shares = kept_shares(finished.counters)
-    alignment = settings["alignment_lambda"] * float(shares.mean())
-    return {"alignment_mean": alignment, **order_kept(finished.counters, settings["definition"])}
+    shares = episode_compliance(finished.counters, undefined=0.0)
+    summary = compliance_summary(finished.counters, settings["definition"])
+    return {
+        "alignment_mean": settings["alignment_lambda"] * float(shares.mean()),
+        "compliance": summary.compliance,
+        "coverage": summary.coverage,
+        "decisions": summary.decisions,
+        "fixes": summary.fixes,
+        "wasted_fixes": summary.wasted_fixes,
+    }

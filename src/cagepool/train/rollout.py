@@ -8,7 +8,7 @@ import torch
 
 from cagepool import _core
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.sim.compliance import Judge
+from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.features import BlueInputs
 from cagepool.train.passes import Forward
 from cagepool.train.rollout_buffer import Final, Rollout
@@ -85,7 +85,7 @@ class Collector:
         self._reward_scale = reward_scale
         self._actions: Int64s = np.zeros(games, np.int64)
         self.order_rng: np.random.Generator | None = None  # none: orders stay as they are
-        self.judge: Judge | None = None  # of games that are not the core's
+        self.tracker: ComplianceTracker | None = None  # of games that are not the core's
         self._has_order = len(getattr(envs, "counters", ())) > 0
 
     def draw_orders(self, rng: np.random.Generator) -> None:
@@ -130,15 +130,15 @@ class Collector:
         np.take(self.inputs.numbers, choices, out=self._actions)
 
     def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
-        if self.judge is not None:
-            self.judge.see(self.envs.true_state, self._actions)  # type: ignore[attr-defined]
+        if self.tracker is not None:
+            self.tracker.update(self.envs.true_state, self._actions)  # type: ignore[attr-defined]
         observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         self.returns += rewards
         self.lengths += 1
         if self._has_order:
             rewards = rewards + self.envs.alignment  # type: ignore[attr-defined] # native only
-        elif self.judge is not None:
-            rewards = rewards + self.judge.alignment
+        elif self.tracker is not None:
+            rewards = rewards + self.tracker.alignment
         np.multiply(rewards, self._reward_scale, out=rollout.rewards[step], casting="same_kind")
         ends = rollout.ends[step]
         np.logical_or(terminations, truncations, out=ends)
@@ -179,8 +179,8 @@ class Collector:
     def _kept(self, ended: Int64s) -> Int64s:
         """Counters of the episodes that ended and count; no rows without an order."""
         is_counted = self.active[ended]
-        if self.judge is not None:
-            return self.judge.take(ended)[is_counted]
+        if self.tracker is not None:
+            return self.tracker.end_episodes(ended)[is_counted].astype(np.int64)
         if self._has_order:
             of_batch = self.envs.batch.episode_counters  # type: ignore[attr-defined]
             return of_batch[ended[is_counted]]  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ import numpy as np
 from cagepool.envs.learning import learning_vec
 from cagepool.evaluate.policy import blue_inputs
 from cagepool.sim import orders
-from cagepool.sim.compliance import Judge
+from cagepool.sim.compliance import ComplianceTracker
 from cagepool.train.checkpointing import State, collector_state, restore_collector
 from cagepool.train.config import TrainConfig
 from cagepool.train.networks import Networks
@@ -81,7 +81,7 @@ class Station:
         inputs = _inputs(config, self._envs)
         self.collector = Collector(self._envs, inputs, share.episodes, config.reward_scale)
         if config.order is not None and not config.is_native:
-            self.collector.judge = _judge(config, games)
+            self.collector.tracker = _compliance_tracker(config, games)
         if config.universal:
             self.collector.draw_orders(np.random.default_rng(share.orders))
         masked = config.is_cage and config.action_masking
@@ -134,9 +134,9 @@ def _game(config: TrainConfig) -> dict[str, Any]:
     }
 
 
-def _judge(config: TrainConfig, games: int) -> Judge:
+def _compliance_tracker(config: TrainConfig, games: int) -> ComplianceTracker:
     assert config.order is not None
-    return Judge(
+    return ComplianceTracker(
         games,
         config.order,
         knowledge=config.knowledge,

@@ -15,7 +15,7 @@ from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.envs.env_fns import is_ours
 from cagepool.envs.learning import CYBORG, learning_vec
 from cagepool.sim import dtypes, orders
-from cagepool.sim.compliance import Judge
+from cagepool.sim.compliance import ComplianceTracker
 from cagepool.types import Bools, Int64s
 
 SLICES = 200  # at most
@@ -117,7 +117,7 @@ class Stepping:
         self._period = None if isinstance(self.envs, WorkerVectorEnv) else config.period
         self._judge = None
         if config.order is not None and not isinstance(self.envs, NativeVectorEnv):
-            self._judge = Judge(
+            self._judge = ComplianceTracker(
                 config.n_envs, config.order, knowledge="true", definition="host", alignment=0.0
             )
         rng = np.random.default_rng(config.seed)
@@ -139,7 +139,7 @@ class Stepping:
     def see(self, actions: Int64s) -> None:
         """Judge actions by the true states that workers carry."""
         assert self._judge is not None
-        self._judge.see(self.envs.true_state, actions)
+        self._judge.update(self.envs.true_state, actions)
 
     def look(self, terminations: Bools, truncations: Bools) -> None:
         """Take the true state if it is time."""

@@ -125,8 +125,8 @@ def _watch_collecting(instruments: Instruments, clock: StageClock, station: Stat
     watch_envs(instruments, clock, collector.envs)
     instruments.watch(clock, collector, "_choose", Stage.SAMPLING)
     instruments.watch(clock, vars(station)["_actor"], "run", Stage.FORWARD)
-    if collector.judge is not None:
-        instruments.watch(clock, collector.judge, "see", Stage.TRUTH)
+    if collector.tracker is not None:
+        instruments.watch(clock, collector.tracker, "update", Stage.TRUTH)
 
 
 def _watch_learning(instruments: Instruments, clock: StageClock, trainer: Trainer) -> None:
