@@ -12,10 +12,26 @@
 
 #include "bindings/struct_fields.hpp"
 #include "core/batch.hpp"
+#include "core/step.hpp"
 
 using namespace nanobind::literals;
 
 namespace cagepool {
+
+namespace {
+
+/// Tenths of reward that blue loses per step while red is privileged on each host (rules 9).
+nb::tuple host_loss_tenths() {
+  nb::list tenths;
+  for (int host = 0; host < kHosts; ++host) {
+    Game game{};
+    game.privileged = bit(host);
+    tenths.append(loss_tenths(game));
+  }
+  return nb::tuple(tenths);
+}
+
+}  // namespace
 
 NB_MODULE(_core, m) {
   m.doc() = "The game of CAGE Challenge 2, natively.";
@@ -33,6 +49,9 @@ NB_MODULE(_core, m) {
   m.attr("MOVES_BYTES") = sizeof(Moves);
   m.attr("TRACE_ROW_BYTES") = sizeof(TraceRow);
   m.attr("MAX_STEPS") = std::numeric_limits<std::uint16_t>::max();
+  m.attr("HOST_LOSS_TENTHS") = host_loss_tenths();
+  m.attr("RESTORE_TENTHS") = kRestoreTenths;
+  m.attr("OUTAGE_TENTHS") = kOutageTenths;
   m.attr("SESSION_HOST") = int{kSessionHost};
   m.attr("SESSION_ALIVE") = int{kSessionAlive};
   m.attr("SESSION_PRIVILEGED") = int{kSessionPrivileged};

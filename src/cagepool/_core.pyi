@@ -37,6 +37,12 @@ TRACE_ROW_BYTES: int = 208
 
 MAX_STEPS: int = 65535
 
+HOST_LOSS_TENTHS: tuple = (1, 10, 10, 10, 1, 1, 1, 10, 0, 1, 1, 1, 1)
+
+RESTORE_TENTHS: int = 10
+
+OUTAGE_TENTHS: int = 100
+
 SESSION_HOST: int = 15
 
 SESSION_ALIVE: int = 16
