@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <vector>
 
 #include "bindings/struct_fields.hpp"
 #include "core/batch.hpp"
@@ -20,15 +21,14 @@ namespace cagepool {
 
 namespace {
 
-/// Tenths of reward that blue loses per step while red is privileged on each host (rules 9).
-nb::tuple host_loss_tenths() {
-  nb::list tenths;
+std::vector<int> host_loss_tenths() {
+  std::vector<int> tenths;
   for (int host = 0; host < kHosts; ++host) {
     Game game{};
     game.privileged = bit(host);
-    tenths.append(loss_tenths(game));
+    tenths.push_back(loss_tenths(game));
   }
-  return nb::tuple(tenths);
+  return tenths;
 }
 
 }  // namespace
@@ -49,7 +49,6 @@ NB_MODULE(_core, m) {
   m.attr("MOVES_BYTES") = sizeof(Moves);
   m.attr("TRACE_ROW_BYTES") = sizeof(TraceRow);
   m.attr("MAX_STEPS") = std::numeric_limits<std::uint16_t>::max();
-  m.attr("HOST_LOSS_TENTHS") = host_loss_tenths();
   m.attr("RESTORE_TENTHS") = kRestoreTenths;
   m.attr("OUTAGE_TENTHS") = kOutageTenths;
   m.attr("SESSION_HOST") = int{kSessionHost};
@@ -91,6 +90,8 @@ NB_MODULE(_core, m) {
       .value("HOST", Definition::kHost)
       .value("SEED", Definition::kSeed);
 
+  m.def("host_loss_tenths", &host_loss_tenths,
+        "Tenths of reward that blue loses per step while red is privileged, by host.");
   m.def("true_state_fields", &true_state_fields,
         "Members of a true state: name, NumPy type, offset, count.");
   m.def("moves_fields", &moves_fields,

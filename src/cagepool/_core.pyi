@@ -37,8 +37,6 @@ TRACE_ROW_BYTES: int = 208
 
 MAX_STEPS: int = 65535
 
-HOST_LOSS_TENTHS: tuple = (1, 10, 10, 10, 1, 1, 1, 10, 0, 1, 1, 1, 1)
-
 RESTORE_TENTHS: int = 10
 
 OUTAGE_TENTHS: int = 100
@@ -109,6 +107,11 @@ class Definition(enum.Enum):
     HOST = 0
 
     SEED = 1
+
+def host_loss_tenths() -> list[int]:
+    """
+    Tenths of reward that blue loses per step while red is privileged, by host.
+    """
 
 def true_state_fields() -> list[tuple[str, str, int, int]]:
     """Members of a true state: name, NumPy type, offset, count."""

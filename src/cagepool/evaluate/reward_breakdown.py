@@ -11,6 +11,7 @@ PARTS = ("user_hosts", "servers", "impact", "restores", "other")
 USER_HOSTS = ("User1", "User2", "User3", "User4")
 SERVERS = ("Enterprise0", "Enterprise1", "Enterprise2", "Op_Server0")
 OTHERS = ("Defender", "Op_Host0", "Op_Host1", "Op_Host2")
+HOST_LOSS_TENTHS = _core.host_loss_tenths()
 RESTORES = [action_index(f"Restore {host}") for host in HOSTS]
 
 
@@ -33,4 +34,4 @@ def loss_parts(held: Int64s, stopped: int, uses: Int64s) -> dict[str, int]:
 
 def _host_loss(names: Iterable[str], steps: Int64s) -> int:
     hosts = [host_index(name) for name in names]
-    return sum(_core.HOST_LOSS_TENTHS[host] * int(steps[host]) for host in hosts)
+    return sum(HOST_LOSS_TENTHS[host] * int(steps[host]) for host in hosts)
