@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from tests.cli.command import cagepool
-from tests.report import folders
+from tests.report import run_folders
 
 
 def test_the_page_of_a_run_is_written_into_its_folder_and_named(tmp_path: Path) -> None:
-    run = folders.trained(tmp_path / "run")
+    run = run_folders.trained(tmp_path / "run")
     done = cagepool("report", str(run))
     assert done.stderr == ""
     assert done.stdout == f"{run}/report.html\n"
@@ -15,7 +15,7 @@ def test_the_page_of_a_run_is_written_into_its_folder_and_named(tmp_path: Path) 
 
 
 def test_several_runs_share_the_page_that_was_asked_for(tmp_path: Path) -> None:
-    runs = [folders.trained(tmp_path / name, seed=5) for name in ("one", "two")]
+    runs = [run_folders.trained(tmp_path / name, seed=5) for name in ("one", "two")]
     out = tmp_path / "both.html"
     done = cagepool("report", *map(str, runs), "--out", str(out))
     assert done.stdout == f"{out}\n"

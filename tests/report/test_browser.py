@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from cagepool.report import write_report
-from tests.report import folders
+from tests.report import run_folders
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
@@ -35,9 +35,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     out = root / "report.html"
     runs = [
-        folders.evaluated(root / "first"),
-        folders.evaluated(root / "second", blue="react-restore", seed=3),
-        folders.trained(root / "third", seed=4),
+        run_folders.evaluated(root / "first"),
+        run_folders.evaluated(root / "second", blue="react-restore", seed=3),
+        run_folders.trained(root / "third", seed=4),
     ]
     write_report(runs, out)
     return out
@@ -147,7 +147,7 @@ def test_runs_are_compared(opened: Watched) -> None:
 
 def test_a_page_without_games_has_no_player(browser: Browser, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    write_report([folders.trained(tmp_path / "run")], out)
+    write_report([run_folders.trained(tmp_path / "run")], out)
     page = browser.new_page()
     watched = Watched(page, out)
     expect(page.locator("#player")).to_be_hidden()

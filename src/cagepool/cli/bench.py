@@ -76,7 +76,7 @@ def bench(command: Bench) -> None:
             print_comparison(console, compared(earlier[0][name], content))
         contents.append(content)
     if command.page is not None:
-        _report().write_benches(contents, command.page)
+        _report().write_bench_report(contents, command.page)
 
 
 def _report() -> ModuleType:

@@ -1,5 +1,8 @@
-"""Read run folders and results of benches, write one page; never train, simulate or measure."""
+"""HTML reports: read run folders or results of benches, write one page.
 
-from cagepool.report.page import write_benches, write_report
+This package reads files only: it never trains, simulates or measures.
+"""
 
-__all__ = ["write_benches", "write_report"]
+from cagepool.report.page import write_bench_report, write_report
+
+__all__ = ["write_bench_report", "write_report"]

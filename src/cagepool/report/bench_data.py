@@ -1,4 +1,4 @@
-"""What a page tells of the results of benches: groups, sweeps over sizes, memory and ratios."""
+"""Content of the benchmark page: groups of contenders, sweeps over sizes, memory and ratios."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,87 +8,91 @@ from typing import Any
 from cagepool.bench.registry import BENCHES
 from cagepool.bench.schema import settings, split
 
-FEW_SIZES = 3  # as many make a curve
-WORTH_TELLING = 0.1  # share of the machine that others took
+MIN_SWEEP_SIZES = 3  # fewer sizes are shown as separate groups
+BUSY_WARNING_SHARE = 0.1  # CPU share of other processes above which the page warns
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A contender: nanoseconds a step and steps a second, lower quartile, median, upper."""
+class Measurement:
+    """Nanoseconds per step of one contender: lower quartile, median, upper quartile."""
 
     name: str
-    settings: list[str]
+    settings: list[str]  # one value per column of the group
     nanoseconds: tuple[float, float, float]
 
     @property
     def rates(self) -> tuple[float, float, float]:
-        """Steps a second."""
-        low, middle, high = (1e9 / cost for cost in reversed(self.nanoseconds))
-        return low, middle, high
+        """Steps per second: lower quartile, median, upper quartile."""
+        low, median, high = (1e9 / cost for cost in reversed(self.nanoseconds))
+        return low, median, high
 
 
 @dataclass(frozen=True)
 class Group:
-    """Contenders that took turns."""
+    """Contenders that were measured interleaved."""
 
     title: str
-    common: str
-    columns: list[str]
-    bars: list[Bar]
+    common: str  # settings that all contenders share
+    columns: list[str]  # settings that differ
+    measurements: list[Measurement]
 
-    def label(self, bar: Bar) -> str:
-        """Its name, and what sets it apart where the name does not."""
-        if len({one.name for one in self.bars}) == len(self.bars):
-            return bar.name
-        shown = zip(self.columns, bar.settings, strict=True)
-        return ", ".join((bar.name, *(f"{name} {value}" for name, value in shown if value)))
+    def label(self, measurement: Measurement) -> str:
+        """Name of a contender, followed by its settings where the name is not unique."""
+        if len({each.name for each in self.measurements}) == len(self.measurements):
+            return measurement.name
+        values = zip(self.columns, measurement.settings, strict=True)
+        return ", ".join(
+            (measurement.name, *(f"{name} {value}" for name, value in values if value))
+        )
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Groups that differ in size only, as curves by contender and size."""
+    """Groups that differ in size only, as one curve per contender."""
 
     title: str
-    curves: dict[str, dict[int, Bar]]
+    curves: dict[str, dict[int, Measurement]]  # by contender, then by size
     groups: list[Group]
-    advice: list[str]
+    recommendations: list[str]
 
     @property
     def efficiency(self) -> dict[str, dict[int, float]]:
-        """The rate at each size, of what so many times the rate of a single one would be."""
-        found = {}
-        for name, curve in self.curves.items():
-            if 1 in curve:
-                one = curve[1].rates[1]
-                found[name] = {size: bar.rates[1] / (size * one) for size, bar in curve.items()}
-        return found
+        """Rate at each size divided by size times the rate at size 1, per contender."""
+        return {
+            name: {
+                size: measurement.rates[1] / (size * curve[1].rates[1])
+                for size, measurement in curve.items()
+            }
+            for name, curve in self.curves.items()
+            if 1 in curve
+        }
 
 
 @dataclass(frozen=True)
-class Benched:
-    """The result of one bench."""
+class BenchData:
+    """Result of one bench as the page shows it."""
 
     name: str
     about: str
     machine: dict[str, str]
-    busy: str
-    groups: list[Group]
+    system_load: str
+    groups: list[Group]  # without those of the sweeps
     sweeps: list[Sweep]
     ratios: dict[str, float]
     memory: dict[str, list[dict[str, int]]] = field(default_factory=dict)
 
 
-def benched(result: Mapping[str, Any]) -> Benched:
-    """Of one result, as `read_result` gives it."""
-    groups = [_group(title, rows) for title, rows in result["groups"].items()]
-    sweeps = _sweeps(groups, result.get("scaling", {}))
+def to_bench_data(result: Mapping[str, Any]) -> BenchData:
+    """Page content of one result of `read_result`."""
+    groups = [_to_group(title, rows) for title, rows in result["groups"].items()]
+    sweeps = _find_sweeps(groups, result.get("scaling", {}))
     swept = [group for sweep in sweeps for group in sweep.groups]
     name = result["bench"]
-    return Benched(
+    return BenchData(
         name=name,
         about=next((entry.about for known, entry in BENCHES.items() if known == name), ""),
         machine={key: str(value) for key, value in result["machine"].items()},
-        busy=_busy(result),
+        system_load=_describe_load(result),
         groups=[group for group in groups if group not in swept],
         sweeps=sweeps,
         ratios=result["ratios"],
@@ -96,55 +100,55 @@ def benched(result: Mapping[str, Any]) -> Benched:
     )
 
 
-def _group(title: str, rows: Sequence[Mapping[str, Any]]) -> Group:
+def _to_group(title: str, rows: Sequence[Mapping[str, Any]]) -> Group:
     columns, common = split([settings(row) for row in rows])
-    return Group(title, common, columns, [_bar(row, columns) for row in rows])
+    return Group(title, common, columns, [_to_measurement(row, columns) for row in rows])
 
 
-def _bar(row: Mapping[str, Any], columns: Sequence[str]) -> Bar:
+def _to_measurement(row: Mapping[str, Any], columns: Sequence[str]) -> Measurement:
     cost = row["nanoseconds_per_step"]
     low, high = cost["quartiles"]
-    shown = [str(row.get(column, "")) for column in columns]
-    return Bar(row["name"], shown, (low, cost["median"], high))
+    values = [str(row.get(column, "")) for column in columns]
+    return Measurement(row["name"], values, (low, cost["median"], high))
 
 
-def _sweeps(groups: Sequence[Group], scaling: Mapping[str, Any]) -> list[Sweep]:
-    """Groups are one sweep where their titles differ in a number at the end only."""
-    kinds: dict[str, dict[int, Group]] = {}
+def _find_sweeps(groups: Sequence[Group], scaling: Mapping[str, Any]) -> list[Sweep]:
+    """Groups form a sweep if their titles differ only in a number at the end."""
+    by_title: dict[str, dict[int, Group]] = {}
     for group in groups:
-        if found := re.fullmatch(r"(.*) (\d+)", group.title):
-            kinds.setdefault(found[1], {})[int(found[2])] = group
+        if match := re.fullmatch(r"(.*) (\d+)", group.title):
+            by_title.setdefault(match[1], {})[int(match[2])] = group
     return [
-        _sweep(kind, sizes, scaling.get(kind, {}))
-        for kind, sizes in kinds.items()
-        if len(sizes) >= FEW_SIZES
+        _to_sweep(title, sizes, scaling.get(title, {}))
+        for title, sizes in by_title.items()
+        if len(sizes) >= MIN_SWEEP_SIZES
     ]
 
 
-def _sweep(kind: str, sizes: Mapping[int, Group], scaling: Mapping[str, Any]) -> Sweep:
-    curves: dict[str, dict[int, Bar]] = {}
+def _to_sweep(title: str, sizes: Mapping[int, Group], scaling: Mapping[str, Any]) -> Sweep:
+    curves: dict[str, dict[int, Measurement]] = {}
     for size, group in sorted(sizes.items()):
-        for bar in group.bars:
-            curves.setdefault(bar.name, {})[size] = bar
-    return Sweep(kind, curves, list(sizes.values()), _advice(scaling))
+        for measurement in group.measurements:
+            curves.setdefault(measurement.name, {})[size] = measurement
+    return Sweep(title, curves, list(sizes.values()), _recommendations(scaling))
 
 
-def _advice(scaling: Mapping[str, Any]) -> list[str]:
-    """What the bench itself recommends, in words."""
-    best = [
-        f"{one['backend']} from {one['first']:,} to {one['last']:,}"
-        for one in scaling.get("recommendation", [])
-    ]
+def _recommendations(scaling: Mapping[str, Any]) -> list[str]:
+    """Sentences on the fastest back end per range of sizes and on crossings of two curves."""
+    fastest = ", ".join(
+        f"{entry['backend']} from {entry['first']:,} to {entry['last']:,}"
+        for entry in scaling.get("recommendation", [])
+    )
     crossings = [
-        f"{one['faster']} overtakes {one['overtaken']} at about {one['environments']:,.0f}"
-        for one in scaling.get("crossings", [])
+        f"{entry['faster']} overtakes {entry['overtaken']} at about {entry['environments']:,.0f}"
+        for entry in scaling.get("crossings", [])
     ]
-    return [*(f"Fastest: {text}." for text in [", ".join(best)] if text), *crossings]
+    return [f"Fastest: {fastest}.", *crossings] if fastest else crossings
 
 
-def _busy(result: Mapping[str, Any]) -> str:
+def _describe_load(result: Mapping[str, Any]) -> str:
     share = result.get("busy_elsewhere")
     if share is None:
         return ""
-    warning = ": take figures with care" if share > WORTH_TELLING else ""
-    return f"others kept {share:.0%} of it busy meanwhile{warning}"
+    warning = ": take the figures with care" if share > BUSY_WARNING_SHARE else ""
+    return f"other processes used {share:.0%} of the CPU meanwhile{warning}"

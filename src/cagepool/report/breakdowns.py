@@ -1,10 +1,11 @@
-"""Where loss, time and actions go, as bars and heat maps that the page only has to lay out."""
+"""Breakdowns of a run: reward lost by cause, training time by part, actions by host."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cagepool.report.run_data import Evaluation, Folder, Uses
-from cagepool.report.tables import last
+from cagepool.report.run_data import Evaluation, RunData, Uses
+from cagepool.report.tables import last_finite
 
 CAUSES = {
     "user_hosts": "User hosts",
@@ -13,22 +14,22 @@ CAUSES = {
     "restores": "Restores",
     "other": "Other hosts",
 }
-PARTS = {"wait": "Collecting games", "update": "Updating the policy", "other": "Everything else"}
+TIME_PARTS = {"wait": "Collecting rollouts", "update": "Updating the policy", "other": "Other"}
 NEGLIGIBLE_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a bar."""
+    """One segment of a stacked bar."""
 
-    kind: str  # names its colour
+    kind: str  # suffix of the CSS variable of its color
     title: str
     amount: float
     percent: float  # of the longest bar
 
 
 @dataclass(frozen=True)
-class Bar:
+class StackedBar:
     """A stacked bar."""
 
     title: str
@@ -36,13 +37,13 @@ class Bar:
 
     @property
     def total(self) -> float:
-        """The length of the whole bar."""
+        """Sum of all segments."""
         return sum(segment.amount for segment in self.segments)
 
 
 @dataclass(frozen=True)
 class HeatCell:
-    """Mean uses of an action in a game, and how dark that is."""
+    """Mean uses of an action per game, and the intensity of its color."""
 
     uses: float
     heat: int  # percent
@@ -54,88 +55,91 @@ class HeatMap:
 
     red: str
     hosts: list[str]
-    rows: dict[str, list[HeatCell]]
+    rows: dict[str, list[HeatCell]]  # by kind of action
 
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """A map for each red, without the kinds of action that were used against none of them."""
+    """One heat map per red; kinds of action that are unused against every red are left out."""
 
     maps: list[HeatMap]
     unused: list[str]
 
 
-def loss_bars(folders: Sequence[Folder]) -> dict[str, list[Bar]]:
-    """For each run that was evaluated, the causes of loss in a game against each red."""
-    evaluated = {folder.name: folder.evaluation for folder in folders if folder.evaluation}
+def loss_bars(runs: Sequence[RunData]) -> dict[str, list[StackedBar]]:
+    """Mean loss per game by cause: one list per evaluated run, one bar per red."""
+    evaluations = {run.name: run.evaluation for run in runs if run.evaluation}
     totals = [
         sum(causes.values())
-        for evaluation in evaluated.values()
+        for evaluation in evaluations.values()
         for causes in evaluation["loss"].values()
     ]
     longest = max(totals, default=0.0)
-    return {name: _loss_of_run(evaluation, longest) for name, evaluation in evaluated.items()}
+    return {
+        name: [
+            _stacked_bar(red, CAUSES, causes, longest) for red, causes in evaluation["loss"].items()
+        ]
+        for name, evaluation in evaluations.items()
+    }
 
 
-def time_bars(folders: Sequence[Folder]) -> list[Bar]:
-    """For each run, where the seconds of its training went."""
-    bars = [(folder.name, _seconds(folder)) for folder in folders]
-    longest = max((sum(parts.values()) for _, parts in bars), default=0.0)
+def time_bars(runs: Sequence[RunData]) -> list[StackedBar]:
+    """Seconds of training by part, one bar per run."""
+    seconds = [_seconds_by_part(run) for run in runs]
+    longest = max((sum(parts.values()) for parts in seconds), default=0.0)
     return [
-        Bar(name, [_segment(kind, PARTS[kind], amount, longest) for kind, amount in parts.items()])
-        for name, parts in bars
+        _stacked_bar(run.name, TIME_PARTS, parts, longest)
+        for run, parts in zip(runs, seconds, strict=True)
     ]
 
 
-def hidden_seconds(folder: Folder) -> float:
-    """Seconds of collecting that cost no time, because the policy learned meanwhile."""
-    collect, wait = (
-        _sum(folder.metrics.get(f"{part}_seconds", [])) for part in ("collect", "wait")
-    )
+def overlapped_seconds(run: RunData) -> float:
+    """Seconds of collection that overlapped with updates, as `--async` does it."""
+    collect, wait = (_column_sum(run, f"{part}_seconds") for part in ("collect", "wait"))
     return collect - wait if collect - wait > NEGLIGIBLE_SECONDS else 0.0
 
 
 def heat_maps(evaluation: Evaluation) -> HeatMaps:
-    """How often each kind of action was used on each host, on one scale for all reds."""
+    """Mean uses of each kind of action per host, on one scale for all reds."""
     by_red = evaluation["actions"]
-    used = {kind for uses in by_red.values() for kind, row in _rows(uses) if any(row)}
-    most = max((max(row) for uses in by_red.values() for _, row in _rows(uses)), default=0.0)
-    kinds = dict.fromkeys(kind for uses in by_red.values() for kind in uses["kinds"])
+    rows = [row for uses in by_red.values() for row in _rows(uses)]
+    used = {kind for kind, counts in rows if any(counts)}
+    most = max((max(counts) for _, counts in rows), default=0.0)
+    kinds = dict.fromkeys(kind for kind, _ in rows)
     return HeatMaps(
         maps=[_heat_map(red, uses, used, most) for red, uses in by_red.items()],
         unused=[kind for kind in kinds if kind not in used],
     )
 
 
-def _loss_of_run(evaluation: Evaluation, longest: float) -> list[Bar]:
-    return [
-        Bar(red, [_segment(c, CAUSES.get(c, c), amount, longest) for c, amount in causes.items()])
-        for red, causes in evaluation["loss"].items()
+def _stacked_bar(
+    title: str, titles: dict[str, str], amounts: dict[str, float], longest: float
+) -> StackedBar:
+    segments = [
+        Segment(kind, titles.get(kind, kind), amount, 100 * amount / longest if longest else 0.0)
+        for kind, amount in amounts.items()
     ]
+    return StackedBar(title, segments)
 
 
-def _segment(kind: str, title: str, amount: float, longest: float) -> Segment:
-    return Segment(kind, title, amount, 100 * amount / longest if longest else 0.0)
-
-
-def _seconds(folder: Folder) -> dict[str, float]:
-    """Seconds by part; what no part claims of the total is part of everything else."""
-    sums = {part: _sum(folder.metrics.get(f"{part}_seconds", [])) for part in PARTS}
-    unclaimed = last(folder.metrics.get("seconds", [])) - sum(sums.values())
-    if unclaimed > NEGLIGIBLE_SECONDS:
-        sums["other"] += unclaimed
+def _seconds_by_part(run: RunData) -> dict[str, float]:
+    """Seconds by part; time that no part accounts for counts as other."""
+    sums = {part: _column_sum(run, f"{part}_seconds") for part in TIME_PARTS}
+    unaccounted = last_finite(run.metrics.get("seconds", [])) - sum(sums.values())
+    if unaccounted > NEGLIGIBLE_SECONDS:
+        sums["other"] += unaccounted
     return sums
 
 
-def _sum(values: Sequence[float]) -> float:
-    return sum(value for value in values if value == value)  # noqa: PLR0124 - NaN is no time
+def _column_sum(run: RunData, column: str) -> float:
+    return sum(value for value in run.metrics.get(column, []) if not math.isnan(value))
 
 
 def _heat_map(red: str, uses: Uses, used: set[str], most: float) -> HeatMap:
-    # The root keeps rare actions visible beside the one that is played all the time.
+    # The square root keeps rare actions visible beside the most frequent one.
     rows = {
-        kind: [HeatCell(count, round(100 * (count / most) ** 0.5)) for count in row]
-        for kind, row in _rows(uses)
+        kind: [HeatCell(count, round(100 * (count / most) ** 0.5)) for count in counts]
+        for kind, counts in _rows(uses)
         if kind in used
     }
     return HeatMap(red, uses["hosts"], rows)

@@ -1,5 +1,6 @@
-"""The page: one HTML file that needs nothing else."""
+"""Render the report pages; each page is one HTML file that needs no other file."""
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -9,22 +10,33 @@ import jinja2
 from markupsafe import Markup
 
 from cagepool.bench.schema import read_result
-from cagepool.report import bench_data, benchplots, breakdowns, curves, network, orders, tables
-from cagepool.report.colours import series
-from cagepool.report.run_data import Folder, read_folders
-from cagepool.report.search_data import SearchFolder, is_search, read_search
+from cagepool.report import breakdowns, plots, tables
+from cagepool.report.bench_data import BenchData, to_bench_data
+from cagepool.report.run_data import RunData, read_runs
+from cagepool.report.search_data import SearchData, is_search_folder, read_search
+from cagepool.report.svg import series_name
 from cagepool.runs import replace_file
+from cagepool.sim.names import SUBNET_MEMBERS
 
-STYLES = ("page.css", "replay.css")
-SCRIPTS = ("network.js", "chart.js", "replay.js")
-TEMPLATES = ("base.html", "page.html", "parts.html", "replay.html", "search.html", "bench.html")
+ZONES = ("User", "Enterprise", "Operational")  # in the order in which red attacks them
+FOOTHOLD, TARGET, DEFENDER = "User0", "Op_Server0", "Defender"
+# A privileged session on the first host reveals the second one to red (docs/rules.md, 1.1).
+LINKS = (
+    ("User1", "Enterprise1"),
+    ("User2", "Enterprise1"),
+    ("User3", "Enterprise0"),
+    ("User4", "Enterprise0"),
+    ("Enterprise2", "Op_Server0"),
+)
 
 
 def write_report(paths: Sequence[Path], out: Path) -> None:
-    """Write one page about run folders or results of benches; a reader never sees half of it.
+    """Write one page about run folders, about one search, or about results of benches.
+
+    The file is replaced atomically.
 
     Raises:
-        ValueError: a folder cannot be read, or the page not be written.
+        ValueError: a folder cannot be read, or the page cannot be written.
     """
     if not paths:
         raise ValueError("a report must have at least one run, got none")
@@ -32,124 +44,143 @@ def write_report(paths: Sequence[Path], out: Path) -> None:
     if files and len(files) < len(paths):
         raise ValueError(f"results of benches must be reported by themselves, got {files[0]}")
     if files:
-        write_benches([read_result(path) for path in files], out)
+        write_bench_report([read_result(path) for path in files], out)
         return
-    searches = [path for path in paths if is_search(path)]
+    searches = [path for path in paths if is_search_folder(path)]
     if searches and len(paths) > 1:
         raise ValueError(f"a search must be reported by itself, got {searches[0]} among others")
-    page = render_search(read_search(paths[0])) if searches else render(read_folders(paths))
+    page = render_search(read_search(paths[0])) if searches else render_runs(read_runs(paths))
     _write(page, out)
 
 
-def write_benches(results: Sequence[Mapping[str, Any]], out: Path) -> None:
-    """Write one page about results of benches, each as `read_result` gives it.
+def write_bench_report(results: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Write one page about results of benches as `read_result` returns them.
 
     Raises:
         ValueError: the page cannot be written.
     """
-    _write(render_benches([bench_data.benched(result) for result in results]), out)
+    _write(render_benches([to_bench_data(result) for result in results]), out)
+
+
+def render_runs(runs: Sequence[RunData]) -> str:
+    """Render the page about one run or several runs."""
+    return _render(
+        "run.html",
+        style=_static("page.css", "replay.css"),
+        script=_static("network.js", "chart.js", "replay.js"),
+        runs=runs,
+        summaries=[tables.run_summary(run, number) for number, run in enumerate(runs)],
+        trained=[run for run in runs if run.metrics.get("update")],
+        return_plot=plots.return_plot,
+        panel_plots=plots.panel_plots,
+        score_tables=tables.score_tables(runs),
+        loss_bars=breakdowns.loss_bars(runs),
+        causes=breakdowns.CAUSES,
+        heat_maps={
+            run.name: breakdowns.heat_maps(run.evaluation) for run in runs if run.evaluation
+        },
+        time_bars=breakdowns.time_bars(runs),
+        time_parts=breakdowns.TIME_PARTS,
+        overlapped_seconds=breakdowns.overlapped_seconds,
+        settings=tables.settings_table(runs),
+        replay=replay_json(runs),
+    )
+
+
+def render_search(search: SearchData) -> str:
+    """Render the page about a search."""
+    return _render(
+        "search.html",
+        style=_static("page.css"),
+        search=search,
+        class_colors={each.name: series_name(number) for number, each in enumerate(search.classes)},
+        ranking_plot=plots.ranking_plot,
+        progress_plot=plots.progress_plot,
+        prediction_plot=plots.prediction_plot,
+        compliance_plot=plots.compliance_plot,
+        settings=[(name, tables.format_value(value)) for name, value in search.settings.items()],
+    )
+
+
+def render_benches(benches: Sequence[BenchData]) -> str:
+    """Render the page about results of benches."""
+    return _render(
+        "bench.html",
+        style=_static("page.css"),
+        benches=benches,
+        series_name=series_name,
+        rate_bars=plots.rate_bars,
+        rate_curves=plots.rate_curves,
+        efficiency_curves=plots.efficiency_curves,
+        memory_curves=plots.memory_curves,
+    )
+
+
+def replay_json(runs: Sequence[RunData]) -> Markup:
+    """Network and recorded games for static/replay.js, safe inside a script element."""
+    zones = [{"name": zone, "hosts": sorted(SUBNET_MEMBERS[zone], key=_position)} for zone in ZONES]
+    network = {
+        "zones": zones,
+        "links": LINKS,
+        "foothold": FOOTHOLD,
+        "target": TARGET,
+        "defender": DEFENDER,
+    }
+    games = [
+        {**game, "run": run.name, "hosts": run.games["hosts"]}
+        for run in runs
+        if run.games
+        for game in run.games["games"]
+    ]
+    text = json.dumps({"network": network, "games": games}, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _position(host: str) -> tuple[int, str]:
+    """Sort key of a host in its zone: links do not cross, and blue's own host is last."""
+    return {FOOTHOLD: 0, TARGET: 0, "Enterprise1": 0, DEFENDER: 2}.get(host, 1), host
 
 
 def _write(page: str, out: Path) -> None:
     try:
         replace_file(out, page.encode())
     except OSError as error:
-        raise ValueError(f"{out} must be a file that can be written, but: {error}") from None
+        raise ValueError(f"{out} must be a writable file: {error}") from None
 
 
-def render_benches(results: Sequence[bench_data.Benched]) -> str:
-    """The page about results of benches."""
-    return (
-        _environment()
-        .get_template("bench.html")
-        .render(
-            style=Markup(_resource(STYLES[0])),
-            benches=results,
-            series=series,
-            bars_plot=benchplots.bars_plot,
-            rate_plot=benchplots.rate_plot,
-            efficiency_plot=benchplots.efficiency_plot,
-            memory_plot=benchplots.memory_plot,
-        )
-    )
-
-
-def render_search(found: SearchFolder) -> str:
-    """The page about a search."""
-    return (
-        _environment()
-        .get_template("search.html")
-        .render(
-            style=Markup(_resource(STYLES[0])),
-            search=found,
-            ranking_plot=orders.ranking_plot,
-            path_plot=orders.path_plot,
-            belief_plot=orders.belief_plot,
-            compliance_plot=orders.compliance_plot,
-            settings=[(name, tables.shown(value)) for name, value in found.settings.items()],
-        )
-    )
-
-
-def render(folders: Sequence[Folder]) -> str:
-    """The page about these runs."""
-    evaluated = [folder for folder in folders if folder.evaluation]
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            style=Markup("\n".join(map(_resource, STYLES))),
-            script=Markup("\n".join(map(_resource, SCRIPTS))),
-            folders=folders,
-            overviews=[tables.overview(folder, number) for number, folder in enumerate(folders)],
-            trained=[folder for folder in folders if folder.metrics.get("update")],
-            return_plot=curves.return_plot,
-            panels=curves.panels,
-            score_tables=tables.score_tables(folders),
-            loss_bars=breakdowns.loss_bars(folders),
-            causes=breakdowns.CAUSES,
-            heat_maps={
-                f.name: breakdowns.heat_maps(f.evaluation) for f in evaluated if f.evaluation
-            },
-            time_bars=breakdowns.time_bars(folders),
-            parts=breakdowns.PARTS,
-            hidden_seconds=breakdowns.hidden_seconds,
-            settings=tables.settings(folders),
-            replay=network.replay(folders),
-        )
-    )
-
-
-def _environment() -> jinja2.Environment:
+def _render(template: str, **content: Any) -> str:
     environment = jinja2.Environment(
-        loader=jinja2.DictLoader({name: _resource(name) for name in TEMPLATES}),
+        loader=jinja2.PackageLoader("cagepool.report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(signed=_signed, duration=_duration, amount=_amount)
-    return environment
+    environment.filters.update(
+        decimal=_format_decimal, duration=_format_duration, amount=_format_amount
+    )
+    return environment.get_template(template).render(**content)
 
 
-def _resource(name: str) -> str:
-    return (resources.files("cagepool.report") / name).read_text(encoding="utf-8")
+def _static(*names: str) -> Markup:
+    folder = resources.files("cagepool.report") / "static"
+    return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
 
 
-def _signed(value: float, digits: int = 2) -> str:
-    """A number with a true minus sign; no minus before nothing."""
+def _format_decimal(value: float, digits: int = 2) -> str:
+    """Fixed digits with a typographic minus sign; zero has no sign."""
     text = f"{value:,.{digits}f}"
     return text.replace("-", "" if float(text.replace(",", "")) == 0 else "\N{MINUS SIGN}")
 
 
-def _amount(value: float) -> str:
-    """A number of any size, in about three digits."""
+def _format_amount(value: float) -> str:
+    """About three significant digits for a number of any size."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:,.1f}M"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

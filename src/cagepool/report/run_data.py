@@ -1,4 +1,4 @@
-"""What a report needs of a run folder: settings, progress, evaluation and recorded games."""
+"""Content of the run page, read from run folders."""
 
 import json
 from collections.abc import Sequence
@@ -114,8 +114,8 @@ class Outcome(TypedDict):
 
 
 @dataclass(frozen=True)
-class Folder:
-    """One run as the report sees it."""
+class RunData:
+    """A run as the page shows it."""
 
     name: str
     path: Path
@@ -124,19 +124,34 @@ class Folder:
     checks: Columns
     evaluation: Evaluation | None  # none: not evaluated yet
     games: Games | None
-    outcome: Outcome | None = None  # none: it has no order, or is still under way
+    outcome: Outcome | None = None  # none: trained without an order, or not finished
+
+    @property
+    def env_id(self) -> str:
+        """Id of the environment, or an empty text."""
+        return str(self.settings.get("env", ""))
+
+    @property
+    def edition(self) -> str:
+        """Edition of the game."""
+        return str(self.settings.get("edition", ""))
+
+    @property
+    def red_agent(self) -> str:
+        """Red agent of the training."""
+        return str(self.settings.get("red_agent", ""))
 
     @property
     def is_cage(self) -> bool:
-        """Whether it can be evaluated: it plays the game, not an environment of the user's own."""
-        return self.settings.get("env") in CAGE_ENVS
+        """Whether the run plays CAGE-2, which `cagepool evaluate` requires."""
+        return self.env_id in CAGE_ENVS
 
 
-def read_folders(paths: Sequence[Path]) -> list[Folder]:
-    """Read run folders; each gets the shortest name that tells it from the others.
+def read_runs(paths: Sequence[Path]) -> list[RunData]:
+    """Read run folders; each run gets the shortest unique name.
 
     Raises:
-        ValueError: a folder is none of ours, is damaged, or is given twice.
+        ValueError: a path is not a run folder, is damaged, or is given twice.
     """
     resolved = [path.resolve() for path in paths]
     for path in resolved:
@@ -147,17 +162,17 @@ def read_folders(paths: Sequence[Path]) -> list[Folder]:
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """The last parts of paths, as many as tell all of them apart."""
-    deepest = max(len(path.parts) for path in paths)
-    for parts in range(1, deepest):
-        names = ["/".join(path.parts[-parts:]) for path in paths]
+    """The last components of each path, as many as make the names unique."""
+    depth = max(len(path.parts) for path in paths)
+    for count in range(1, depth):
+        names = ["/".join(path.parts[-count:]) for path in paths]
         if len({*names}) == len(names):
             return names
     return [str(path) for path in paths]
 
 
-def _read(run: Run, name: str) -> Folder:
-    return Folder(
+def _read(run: Run, name: str) -> RunData:
+    return RunData(
         name=name,
         path=run.path,
         settings=dict(run.settings),

@@ -1,4 +1,4 @@
-"""What a report needs of the folder of a search."""
+"""Content of the search page, read from the folder of a search."""
 
 import csv
 from dataclasses import dataclass
@@ -8,115 +8,133 @@ from typing import Any
 from cagepool.runs import open_run
 from cagepool.search.folder import DECISIONS, ORDERS
 
+MeanAndDeviation = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class Training:
-    """One decision of a search, and what came of it."""
+    """One training of the search and its result."""
 
     iteration: int
     order: str
-    expected: tuple[float, float] | None  # mean and deviation before; none: no model was asked
+    prediction: MeanAndDeviation | None  # of the model before the training; none: random choice
     outcome: str
     episodes: int
-    total_episodes: int
+    total_episodes: int  # spent by the search when this training ended
     reward: float
     standard_error: float
     passes: bool
 
 
 @dataclass(frozen=True)
-class Measured:
-    """An order that was trained to, or evaluated with the one policy for all."""
+class OrderResult:
+    """Result of one order over all of its trainings, or of the universal policy."""
 
     order: str
-    kind: str  # class of orders that red cannot tell apart
+    class_name: str  # see OrderClass
     reward: float
     standard_error: float
     compliance: float | None
     coverage: float | None
     passes: bool
     trainings: int
-    believed: tuple[float, float] | None  # mean and deviation at the end
+    posterior: MeanAndDeviation | None  # of the model at the end of the search
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Orders that red cannot tell apart."""
+class OrderClass:
+    """Orders that are equivalent for this red: they differ only in hosts that it never holds."""
 
     name: str
-    orders: int
-    measured: list[Measured]  # the best first
+    n_orders: int
+    results: list[OrderResult]  # best first
 
     @property
-    def spread(self) -> tuple[float, float]:
-        """The lowest and the highest reward."""
-        return self.measured[-1].reward, self.measured[0].reward
+    def best(self) -> float:
+        """Highest reward of a measured order."""
+        return self.results[0].reward
+
+    @property
+    def worst(self) -> float:
+        """Lowest reward of a measured order."""
+        return self.results[-1].reward
 
 
 @dataclass(frozen=True)
-class SearchFolder:
-    """A search as the report sees it."""
+class SearchData:
+    """A search as the page shows it."""
 
     name: str
     path: Path
     settings: dict[str, Any]
+    method: str
+    red_agent: str
+    total_episodes: int  # budget of the search
+    compliance_threshold: float
     trainings: list[Training]
-    ranking: list[Measured]  # those that pass first, then by reward
-    kinds: list[Kind]
+    ranking: list[OrderResult]  # orders that pass first, then by reward
+    classes: list[OrderClass]
 
     @property
     def episodes(self) -> int:
         """Training episodes spent."""
-        if self.settings["method"] == "universal":
-            return int(self.settings["total_episodes"]) if self.ranking else 0
+        if self.method == "universal":
+            return self.total_episodes if self.ranking else 0
         return self.trainings[-1].total_episodes if self.trainings else 0
 
     @property
-    def best(self) -> Measured | None:
+    def best(self) -> OrderResult | None:
         """The best order that passes."""
-        return next((one for one in self.ranking if one.passes), None)
+        return next((result for result in self.ranking if result.passes), None)
 
-    def kind_number(self, order: str) -> int:
-        """Place of the class that an order belongs to."""
-        kind = next(one.kind for one in self.ranking if one.order == order)
-        return [one.name for one in self.kinds].index(kind)
+    def class_index(self, order: str) -> int:
+        """Index in `classes` of the class that an order belongs to."""
+        name = next(result.class_name for result in self.ranking if result.order == order)
+        return [each.name for each in self.classes].index(name)
 
 
-def is_search(path: Path) -> bool:
-    """Whether a folder is one of a search."""
+def is_search_folder(path: Path) -> bool:
+    """Whether a folder was written by a search."""
     return (path / DECISIONS).is_file()
 
 
-def read_search(path: Path) -> SearchFolder:
+def read_search(path: Path) -> SearchData:
     """Read the folder of a search.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: a file of the folder is damaged.
     """
     settings = open_run(path).settings
     try:
-        trainings = [_training(row) for row in _rows(path / DECISIONS) if row["outcome"]]
-        rows = _rows(path / ORDERS) if (path / ORDERS).is_file() else []
-        measured = [_measured(row) for row in rows if row["reward"]]
-        ranking = sorted(measured, key=lambda one: (not one.passes, -one.reward))
-        kinds = _kinds([row["class"] for row in rows], ranking)
-        method = settings["method"]
+        rows = _read_rows(path / ORDERS) if (path / ORDERS).is_file() else []
+        results = [_to_order_result(row) for row in rows if row["reward"]]
+        ranking = sorted(results, key=lambda result: (not result.passes, -result.reward))
+        return SearchData(
+            name=path.resolve().name,
+            path=path,
+            settings=settings,
+            method=str(settings["method"]),
+            red_agent=str(settings["red_agent"]),
+            total_episodes=int(settings["total_episodes"]),
+            compliance_threshold=float(settings["compliance_threshold"]),
+            trainings=[_to_training(row) for row in _read_rows(path / DECISIONS) if row["outcome"]],
+            ranking=ranking,
+            classes=_to_classes([row["class"] for row in rows], ranking),
+        )
     except (OSError, csv.Error, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    assert isinstance(method, str)
-    return SearchFolder(path.resolve().name, path, settings, trainings, ranking, kinds)
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _read_rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, strict=True))
 
 
-def _training(row: dict[str, str]) -> Training:
+def _to_training(row: dict[str, str]) -> Training:
     return Training(
         iteration=int(row["iteration"]),
         order=row["order"],
-        expected=_pair(row, "mean", "std"),
+        prediction=_mean_and_deviation(row),
         outcome=row["outcome"],
         episodes=int(row["episodes"]),
         total_episodes=int(row["total_episodes"]),
@@ -126,37 +144,39 @@ def _training(row: dict[str, str]) -> Training:
     )
 
 
-def _measured(row: dict[str, str]) -> Measured:
-    return Measured(
+def _to_order_result(row: dict[str, str]) -> OrderResult:
+    return OrderResult(
         order=row["order"],
-        kind=row["class"],
+        class_name=row["class"],
         reward=float(row["reward"]),
         standard_error=float(row["standard_error"]),
-        compliance=_number(row["compliance"]),
-        coverage=_number(row["coverage"]),
+        compliance=_optional_float(row["compliance"]),
+        coverage=_optional_float(row["coverage"]),
         passes=row["passes"] == "1",
         trainings=int(row["trainings"]),
-        believed=_pair(row, "mean", "std"),
+        posterior=_mean_and_deviation(row),
     )
 
 
-def _kinds(classes: list[str], ranking: list[Measured]) -> list[Kind]:
-    """Classes with a measured order, that of the best order first."""
-    found = dict.fromkeys(one.kind for one in ranking)
+def _to_classes(class_names: list[str], ranking: list[OrderResult]) -> list[OrderClass]:
+    """Classes with a measured order, the class of the best order first."""
     return [
-        Kind(
+        OrderClass(
             name,
-            classes.count(name),
-            sorted((o for o in ranking if o.kind == name), key=lambda o: -o.reward),
+            class_names.count(name),
+            sorted(
+                (result for result in ranking if result.class_name == name),
+                key=lambda result: -result.reward,
+            ),
         )
-        for name in found
+        for name in dict.fromkeys(result.class_name for result in ranking)
     ]
 
 
-def _number(text: str) -> float | None:
+def _optional_float(text: str) -> float | None:
     return float(text) if text else None
 
 
-def _pair(row: dict[str, str], *names: str) -> tuple[float, float] | None:
-    mean, deviation = (_number(row[name]) for name in names)
+def _mean_and_deviation(row: dict[str, str]) -> MeanAndDeviation | None:
+    mean, deviation = (_optional_float(row[name]) for name in ("mean", "std"))
     return None if mean is None or deviation is None else (mean, deviation)

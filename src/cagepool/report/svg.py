@@ -1,7 +1,6 @@
-"""Matplotlib figures as small SVG that can stand inside a page."""
+"""Matplotlib figures as inline SVG that takes its colors from the style sheet of the page."""
 
 import io
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,16 +10,39 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cagepool.report.colours import named, stand_in
+_POINTS_PER_INCH = 72
+_SERIES = tuple(f"series-{number}" for number in range(1, 7))
+# Matplotlib cannot write CSS variables. Each variable of static/page.css has a placeholder color
+# that no plot uses otherwise; `_to_css_colors` replaces the placeholders in the finished SVG.
+_PLACEHOLDERS = {
+    name: f"#0{number:02d}bad"
+    for number, name in enumerate(("ink", "muted", "line", "surface", *_SERIES), start=10)
+}
 
-_STYLE: Any = {  # keys are one of 300 literals to a type checker
+
+def color(name: str) -> str:
+    """Matplotlib color that becomes the CSS variable `--name` in the SVG."""
+    return _PLACEHOLDERS[name]
+
+
+def series_name(number: int) -> str:
+    """CSS variable of the data series with that number; the colors repeat after the sixth."""
+    return _SERIES[number % len(_SERIES)]
+
+
+def series_color(number: int) -> str:
+    """Matplotlib color of the data series with that number."""
+    return color(series_name(number))
+
+
+_STYLE: Any = {  # mypy wants each key to be one of 300 literals
     "svg.fonttype": "none",  # text stays text
     "font.family": "sans-serif",
     "font.sans-serif": ["Liberation Sans", "Arial", "DejaVu Sans"],
     "font.size": 9.5,
-    "text.color": stand_in("ink"),
-    "axes.labelcolor": stand_in("muted"),
-    "axes.edgecolor": stand_in("line"),
+    "text.color": color("ink"),
+    "axes.labelcolor": color("muted"),
+    "axes.edgecolor": color("line"),
     "axes.facecolor": "none",
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -31,64 +53,52 @@ _STYLE: Any = {  # keys are one of 300 literals to a type checker
     "axes.spines.top": False,
     "axes.xmargin": 0.01,
     "figure.facecolor": "none",
-    "grid.color": stand_in("line"),
+    "grid.color": color("line"),
     "grid.linewidth": 0.6,
     "lines.linewidth": 1.4,
     "lines.solid_capstyle": "round",
-    "xtick.color": stand_in("muted"),
-    "ytick.color": stand_in("muted"),
+    "xtick.color": color("muted"),
+    "ytick.color": color("muted"),
     "xtick.major.size": 0,
     "ytick.major.size": 0,
     "xtick.minor.size": 0,
     "ytick.minor.size": 0,
     "path.simplify_threshold": 0.3,
 }
-_POINTS = 72
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
-class Drawing:
-    """A figure with one plot, of a size in pixels, and the SVG it becomes."""
+class SvgPlot:
+    """A figure with one pair of axes; `svg` is filled when the block of `svg_plot` ends."""
 
     def __init__(self, width: int, height: int) -> None:
-        """Make an empty plot; draw inside of `drawing`."""
-        self.figure = Figure((width / _POINTS, height / _POINTS), layout="constrained")
+        """Create empty axes; the size is in pixels."""
+        size = (width / _POINTS_PER_INCH, height / _POINTS_PER_INCH)
+        self.figure = Figure(size, layout="constrained")
         self.axes: Axes = self.figure.subplots()
         self.svg = Markup()
 
-    def finish(self, label: str) -> None:
-        """Turn the figure into SVG that says in words what it shows."""
-        text = io.StringIO()
-        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        # The label is the salt: plots on one page must not share names of clipping paths.
-        with mpl.rc_context({"svg.hashsalt": label}):
-            self.figure.savefig(text, format="svg", metadata=nothing)
-        self.svg = _embedded(text.getvalue(), label)
-
 
 @contextmanager
-def drawing(label: str, width: int, height: int) -> Iterator[Drawing]:
-    """A plot in the page's style; its SVG is ready after the block."""
-    with mpl.rc_context(_STYLE):
-        made = Drawing(width, height)
-        yield made
-        made.finish(label)
+def svg_plot(label: str, width: int, height: int) -> Iterator[SvgPlot]:
+    """Yield axes in the style of the page, then render them with `label` for screen readers."""
+    # `label` salts the ids of clip paths and markers: two plots of a page must not share them.
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": label}):
+        plot = SvgPlot(width, height)
+        yield plot
+        text = io.StringIO()
+        plot.figure.savefig(text, format="svg", metadata=_NO_METADATA)
+    plot.svg = _inline(text.getvalue(), label)
 
 
-def _embedded(svg: str, label: str) -> Markup:
-    """The SVG without what only a file needs, in two decimals, coloured by the style sheet."""
-    size = re.search(r'viewBox="[^"]*"', svg)
-    assert size, "Matplotlib writes a viewBox"
-    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    # A style sheet in here would hold for the whole page; page.css says the same of plots alone.
-    body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
-    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
-    body = re.sub(r' id="[a-z0-9]+_[\d_]+"', "", body)
-    body = re.sub(r'="[^"]*"', _rounded, body)
-    body = re.sub(r"\s*\n\s*", " ", body)
-    heading = Markup('<svg class="plot" role="img" aria-label="{}" ').format(label)
-    return heading + Markup(f"{size.group()}>{named(body)}")
+def _inline(document: str, label: str) -> Markup:
+    """The `<svg>` element of an SVG document without the XML prolog, in a labeled block."""
+    svg = _to_css_colors(document[document.index("<svg") :])
+    opening = Markup('<div class="plot" role="img" aria-label="{}">').format(label)
+    return opening + Markup(svg) + Markup("</div>")
 
 
-def _rounded(attribute: "re.Match[str]") -> str:
-    return re.sub(r"(\d\.\d\d)\d+", r"\1", attribute.group())
+def _to_css_colors(svg: str) -> str:
+    for name, placeholder in _PLACEHOLDERS.items():
+        svg = svg.replace(placeholder, f"var(--{name})")
+    return svg

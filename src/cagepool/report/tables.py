@@ -1,4 +1,4 @@
-"""Scores, settings and the overview, as rows that the page only has to lay out."""
+"""Tables of the run page: scores, run summaries and settings."""
 
 import json
 import math
@@ -6,50 +6,50 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cagepool.report.colours import series
-from cagepool.report.run_data import Evaluation, Folder, Published
+from cagepool.report.run_data import Evaluation, Published, RunData
+from cagepool.report.svg import series_name
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A mean and, where it was measured here, its standard error."""
+class Estimate:
+    """A mean and its standard error; published results have no error."""
 
     mean: float
     standard_error: float | None = None
-    best: bool = False  # of its column
+    best: bool = False  # is the best of its column
 
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """A defender's line in a table of scores."""
+    """Scores of one defender."""
 
     name: str
     note: str
     source: str
-    colour: str | None  # none: a published result
-    cells: list[Figure | None]
-    total: Figure | None
+    color: str | None  # none: a published result
+    cells: list[Estimate | None]
+    total: Estimate | None
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """All scores of one edition; those of different editions must not be compared."""
+    """Scores in one edition of the game; editions are not comparable."""
 
     edition: str
-    columns: dict[str, list[int]]  # red: lengths
+    columns: dict[str, list[int]]  # episode lengths by red
     rows: list[ScoreRow]
 
 
 @dataclass(frozen=True)
-class Overview:
-    """What a run came to, in a line."""
+class RunSummary:
+    """Key figures of one run."""
 
     name: str
-    colour: str
+    color: str
     edition: str
     red: str
-    total: Figure | None
-    check: Figure | None  # the best one on other seeds
+    total: Estimate | None
+    evaluation: Estimate | None  # best periodic evaluation of the training
     episodes: int
     seconds: float
     steps_per_second: float
@@ -57,20 +57,20 @@ class Overview:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting and its value in each run; none: the run does not know it."""
+    """One setting with its value per run; none: the run has no such setting."""
 
     name: str
     values: list[str | None]
 
     @property
     def differs(self) -> bool:
-        """Whether the runs disagree."""
+        """Whether the values of the runs differ."""
         return len({*self.values}) > 1
 
 
-def score_tables(folders: Sequence[Folder]) -> list[ScoreTable]:
-    """Scores of the runs beside the published ones, best first, a table for each edition."""
-    evaluated = [(number, f, f.evaluation) for number, f in enumerate(folders) if f.evaluation]
+def score_tables(runs: Sequence[RunData]) -> list[ScoreTable]:
+    """Scores of runs and published results, best first, one table per edition."""
+    evaluated = [(number, run, run.evaluation) for number, run in enumerate(runs) if run.evaluation]
     editions = dict.fromkeys(evaluation["edition"] for _, _, evaluation in evaluated)
     return [
         _score_table(edition, [entry for entry in evaluated if entry[2]["edition"] == edition])
@@ -78,38 +78,40 @@ def score_tables(folders: Sequence[Folder]) -> list[ScoreTable]:
     ]
 
 
-def overview(folder: Folder, number: int) -> Overview:
-    """What one run came to."""
-    seconds, steps = (last(folder.metrics.get(name, [])) for name in ("seconds", "steps"))
-    total = folder.evaluation and folder.evaluation["total"]
-    return Overview(
-        name=folder.name,
-        colour=series(number),
-        edition=str(folder.settings.get("edition", "")),
-        red=shown(folder.settings.get("red_agent", "")),
-        total=Figure(total["mean"], total["standard_error"]) if total else None,
-        check=_best_check(folder),
-        episodes=int(last(folder.metrics.get("episodes", []))),
+def run_summary(run: RunData, number: int) -> RunSummary:
+    """Key figures of the run with that number on the page."""
+    seconds, steps = (last_finite(run.metrics.get(name, [])) for name in ("seconds", "steps"))
+    total = run.evaluation and run.evaluation["total"]
+    return RunSummary(
+        name=run.name,
+        color=series_name(number),
+        edition=run.edition,
+        red=run.red_agent,
+        total=Estimate(total["mean"], total["standard_error"]) if total else None,
+        evaluation=_best_periodic_evaluation(run),
+        episodes=int(last_finite(run.metrics.get("episodes", []))),
         seconds=seconds,
         steps_per_second=steps / seconds if seconds else 0.0,
     )
 
 
-def settings(folders: Sequence[Folder]) -> list[Setting]:
-    """Every setting that any of the runs has, in their order."""
-    names = dict.fromkeys(name for folder in folders for name in folder.settings)
+def settings_table(runs: Sequence[RunData]) -> list[Setting]:
+    """Settings of all runs, in the order of first appearance."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
     return [
-        Setting(name, [shown(f.settings[name]) if name in f.settings else None for f in folders])
+        Setting(
+            name, [format_value(f.settings[name]) if name in f.settings else None for f in runs]
+        )
         for name in names
     ]
 
 
-def shown(value: Any) -> str:
-    """A setting's value as a reader would write it."""
+def format_value(value: Any) -> str:
+    """Text of a setting's value."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple):
-        return ", ".join(shown(part) for part in value) or "none"
+        return ", ".join(format_value(item) for item in value) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -117,28 +119,26 @@ def shown(value: Any) -> str:
     return "none" if value is None else json.dumps(value)
 
 
-def last(values: Sequence[float]) -> float:
-    """The last value that is one; 0 where there is none."""
+def last_finite(values: Sequence[float]) -> float:
+    """The last finite value; 0 if there is none."""
     return next((value for value in reversed(values) if math.isfinite(value)), 0.0)
 
 
-def _best_check(folder: Folder) -> Figure | None:
-    checks = zip(
-        *(folder.checks.get(name, []) for name in ("score", "standard_error")), strict=True
-    )
-    scored = [(score, error) for score, error in checks if math.isfinite(score)]
-    return Figure(*max(scored)) if scored else None
+def _best_periodic_evaluation(run: RunData) -> Estimate | None:
+    rows = zip(*(run.checks.get(name, []) for name in ("score", "standard_error")), strict=True)
+    scored = [(score, error) for score, error in rows if math.isfinite(score)]
+    return Estimate(*max(scored)) if scored else None
 
 
-def _score_table(edition: str, entries: Sequence[tuple[int, Folder, Evaluation]]) -> ScoreTable:
+def _score_table(edition: str, entries: Sequence[tuple[int, RunData, Evaluation]]) -> ScoreTable:
     columns = _columns(evaluation for _, _, evaluation in entries)
     places = [(red, length) for red, lengths in columns.items() for length in lengths]
-    rows = [_own_row(number, folder, places) for number, folder, _ in entries]
-    published = [one for _, _, evaluation in entries for one in evaluation["published"]]
-    distinct = {(one["name"], one["method"]): one for one in published}
-    rows += [_published_row(one, places) for one in distinct.values()]
+    rows = [_run_row(number, run, places) for number, run, _ in entries]
+    published = [result for _, _, evaluation in entries for result in evaluation["published"]]
+    distinct = {(result["name"], result["method"]): result for result in published}
+    rows += [_published_row(result, places) for result in distinct.values()]
     rows.sort(key=lambda row: row.total.mean if row.total else -math.inf, reverse=True)
-    return ScoreTable(edition, columns, _with_best(rows))
+    return ScoreTable(edition, columns, _mark_best_of_columns(rows))
 
 
 def _columns(evaluations: Iterable[Evaluation]) -> dict[str, list[int]]:
@@ -146,25 +146,25 @@ def _columns(evaluations: Iterable[Evaluation]) -> dict[str, list[int]]:
     for evaluation in evaluations:
         for cell in evaluation["scores"]:
             lengths.setdefault(cell["red"], set()).add(cell["length"])
-    return {red: sorted(of_red) for red, of_red in lengths.items()}
+    return {red: sorted(values) for red, values in lengths.items()}
 
 
-def _own_row(number: int, folder: Folder, places: Sequence[tuple[str, int]]) -> ScoreRow:
-    evaluation = folder.evaluation
-    assert evaluation, "only runs that were evaluated have a row"
+def _run_row(number: int, run: RunData, places: Sequence[tuple[str, int]]) -> ScoreRow:
+    evaluation = run.evaluation
+    assert evaluation, "only evaluated runs have a row"
     cells = {
-        (cell["red"], cell["length"]): Figure(cell["mean"], cell["standard_error"])
+        (cell["red"], cell["length"]): Estimate(cell["mean"], cell["standard_error"])
         for cell in evaluation["scores"]
     }
     total = evaluation["total"]
     where = "in CybORG" if evaluation["env"] == "cyborg" else "native"
     return ScoreRow(
-        name=folder.name,
-        note=f"{evaluation['episodes']:,} episodes a cell, {where}",
-        source=str(folder.path),
-        colour=series(number),
+        name=run.name,
+        note=f"{evaluation['episodes']:,} episodes per cell, {where}",
+        source=str(run.path),
+        color=series_name(number),
         cells=[cells.get(place) for place in places],
-        total=Figure(total["mean"], total["standard_error"]) if total else None,
+        total=Estimate(total["mean"], total["standard_error"]) if total else None,
     )
 
 
@@ -174,30 +174,30 @@ def _published_row(result: Published, places: Sequence[tuple[str, int]]) -> Scor
         name=result["name"],
         note=result["method"],
         source=result["source"],
-        colour=None,
-        cells=[None if mean is None else Figure(mean) for mean in means],
-        total=Figure(result["total"]),
+        color=None,
+        cells=[None if mean is None else Estimate(mean) for mean in means],
+        total=Estimate(result["total"]),
     )
 
 
-def _with_best(rows: list[ScoreRow]) -> list[ScoreRow]:
-    """The same rows, with the best figure of every column marked where there are several."""
+def _mark_best_of_columns(rows: list[ScoreRow]) -> list[ScoreRow]:
+    """Mark the best estimate of every column in which scores differ."""
     columns = list(zip(*([*row.cells, row.total] for row in rows), strict=True))
-    tops = [_top([figure.mean for figure in column if figure]) for column in columns]
+    best = [_best_mean([cell.mean for cell in column if cell]) for column in columns]
     return [
         replace(
             row,
-            cells=list(map(_marked, row.cells, tops)),
-            total=_marked(row.total, tops[-1]),
+            cells=list(map(_mark_best, row.cells, best)),
+            total=_mark_best(row.total, best[-1]),
         )
         for row in rows
     ]
 
 
-def _top(means: Sequence[float]) -> float | None:
-    """The best of a column, if it is better than another."""
+def _best_mean(means: Sequence[float]) -> float | None:
+    """Highest mean of a column; none if all are equal."""
     return max(means) if len({*means}) > 1 else None
 
 
-def _marked(figure: Figure | None, top: float | None) -> Figure | None:
-    return figure and Figure(figure.mean, figure.standard_error, best=figure.mean == top)
+def _mark_best(estimate: Estimate | None, best: float | None) -> Estimate | None:
+    return estimate and replace(estimate, best=estimate.mean == best)

@@ -10,7 +10,7 @@ from cagepool.report import write_report
 from cagepool.report.search_data import read_search
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
-from tests.report import folders
+from tests.report import run_folders
 from tests.search.silent import Silent
 
 QUICK: dict[str, Any] = {
@@ -27,36 +27,36 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.path
 
 
-def page_of(folder: Path, out: Path) -> str:
+def render_page(folder: Path, out: Path) -> str:
     write_report([folder], out)
     return out.read_text(encoding="utf-8")
 
 
 def test_every_measured_order_stands_in_the_ranking_once(searched: Path, tmp_path: Path) -> None:
-    page = page_of(searched, tmp_path / "page.html")
-    table = page[page.index("All measured orders") : page.index('id="path"')]
-    found = read_search(searched)
-    assert len(found.ranking) > 2
+    page = render_page(searched, tmp_path / "page.html")
+    table = page[page.index("All measured orders") : page.index('id="progress"')]
+    data = read_search(searched)
+    assert len(data.ranking) > 2
     rows = re.findall(r'<th scope="row"><i [^>]*></i>([^<]*)</th>', table)
-    assert [row.replace("&gt;", ">") for row in rows] == [one.order for one in found.ranking]
+    assert [row.replace("&gt;", ">") for row in rows] == [result.order for result in data.ranking]
 
 
 def test_orders_that_do_not_pass_come_after_those_that_do(searched: Path) -> None:
-    verdicts = [one.passes for one in read_search(searched).ranking]
+    verdicts = [result.passes for result in read_search(searched).ranking]
     assert verdicts == sorted(verdicts, reverse=True)
 
 
-def test_each_class_holds_its_orders(searched: Path) -> None:
-    found = read_search(searched)
-    assert sum(len(kind.measured) for kind in found.kinds) == len(found.ranking)
+def test_each_class_has_its_orders(searched: Path) -> None:
+    data = read_search(searched)
+    assert sum(len(each.results) for each in data.classes) == len(data.ranking)
     # In 10 steps B_line gets no further than the enterprise hosts.
-    assert all(kind.orders == 120 // 2 for kind in found.kinds)
+    assert all(each.n_orders == 120 // 2 for each in data.classes)
 
 
 def test_the_page_needs_no_other_file_and_cannot_be_changed_by_a_name(
     searched: Path, tmp_path: Path
 ) -> None:
-    page = page_of(searched, tmp_path / "page.html")
+    page = render_page(searched, tmp_path / "page.html")
     assert {link[:1] for link in re.findall(r'(?:href|src)="([^"]*)"', page)} <= {"#", "d"}
     assert "all<orders>" not in page
     assert "all&lt;orders&gt;" in page
@@ -65,12 +65,12 @@ def test_the_page_needs_no_other_file_and_cannot_be_changed_by_a_name(
 
 def test_a_search_that_has_measured_nothing_yet_gets_a_page(tmp_path: Path) -> None:
     run = search.create(tmp_path / "search", SearchConfig(**QUICK))
-    page = page_of(run.path, tmp_path / "page.html")
+    page = render_page(run.path, tmp_path / "page.html")
     assert f"cagepool search --resume {run.path}" in page
 
 
 def test_a_search_is_reported_by_itself(searched: Path, tmp_path: Path) -> None:
-    run = folders.trained(tmp_path / "run")
+    run = run_folders.trained(tmp_path / "run")
     with pytest.raises(ValueError, match="must be reported by itself"):
         write_report([run, searched], tmp_path / "page.html")
 

@@ -1,4 +1,4 @@
-"""The page about results of benches."""
+"""The page about benchmark results."""
 
 import json
 import re
@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from cagepool.report import write_report
-from cagepool.report.bench_data import benched
+from cagepool.report.bench_data import to_bench_data
 from tests.bench.results import result, row
 
 SIZES = (1, 10, 100)
 
 
 def rows(rate: float) -> list[dict[str, Any]]:
-    """Two contenders, one at that rate and one at half of it."""
+    """Two contenders: the first with that rate, the second with half of it."""
     return [row([1e9 / each] * 4, name) for name, each in (("native", rate), ("sync", rate / 2))]
 
 
 @pytest.fixture
 def swept() -> dict[str, Any]:
-    """Rates at three sizes, ten times as many being five times as fast; and one group besides."""
+    """Three sizes with a fivefold rate per tenfold size, and one group that is no sweep."""
     groups = {f"CAGE-2 {size}": rows(1000 * 5**place) for place, size in enumerate(SIZES)}
     advice = [{"backend": "native", "first": 1, "last": 100}]
     crossing = [{"overtaken": "sync", "faster": "native", "environments": 7.4}]
@@ -30,7 +30,7 @@ def swept() -> dict[str, Any]:
     return {**result(bench="scaling"), "groups": groups, "scaling": scaling}
 
 
-def page_of(tmp_path: Path, *contents: dict[str, Any]) -> str:
+def render_page(tmp_path: Path, *contents: dict[str, Any]) -> str:
     files = [tmp_path / f"{number}.json" for number, _ in enumerate(contents)]
     for file, content in zip(files, contents, strict=True):
         file.write_text(json.dumps(content))
@@ -38,35 +38,35 @@ def page_of(tmp_path: Path, *contents: dict[str, Any]) -> str:
     return (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_sizes_of_one_kind_become_curves(swept: dict[str, Any]) -> None:
-    found = benched(swept)
-    (sweep,) = found.sweeps
-    rates = {size: bar.rates[1] for size, bar in sweep.curves["native"].items()}
+def test_groups_of_several_sizes_become_curves(swept: dict[str, Any]) -> None:
+    bench = to_bench_data(swept)
+    (sweep,) = bench.sweeps
+    rates = {size: measurement.rates[1] for size, measurement in sweep.curves["native"].items()}
     assert rates == pytest.approx({1: 1000, 10: 5000, 100: 25_000})  # 1e9 is divided twice
     assert sweep.efficiency["sync"] == pytest.approx({1: 1, 10: 0.5, 100: 0.25})  # so here
-    assert sweep.advice == [
+    assert sweep.recommendations == [
         "Fastest: native from 1 to 100.",
         "native overtakes sync at about 7",
     ]
-    assert [group.title for group in found.groups] == ["besides"]
+    assert [group.title for group in bench.groups] == ["besides"]
 
 
-def test_two_sizes_are_no_curve(swept: dict[str, Any]) -> None:
+def test_two_sizes_are_not_a_sweep(swept: dict[str, Any]) -> None:
     del swept["groups"]["CAGE-2 10"]
-    assert benched(swept).sweeps == []
+    assert to_bench_data(swept).sweeps == []
 
 
-def test_a_bar_reaches_from_quartile_to_quartile(swept: dict[str, Any]) -> None:
-    (bar,) = benched(swept).groups[0].bars
-    assert bar.nanoseconds == (1.5e6, 2e6, 2.5e6)
-    assert bar.rates == pytest.approx((400, 500, 1e9 / 1.5e6))  # floats are divided
+def test_a_measurement_has_the_quartiles_of_its_rate(swept: dict[str, Any]) -> None:
+    (measurement,) = to_bench_data(swept).groups[0].measurements
+    assert measurement.nanoseconds == (1.5e6, 2e6, 2.5e6)
+    assert measurement.rates == pytest.approx((400, 500, 1e9 / 1.5e6))  # floats are divided
 
 
-def test_contenders_of_one_name_are_told_apart_by_their_settings() -> None:
-    alike = result(row([1, 2], games=1, red="x"), row([1, 2], games=2, red="x"))
-    (group,) = benched(alike).groups
+def test_contenders_of_one_name_are_labeled_with_their_settings() -> None:
+    same_name = result(row([1, 2], games=1, red="x"), row([1, 2], games=2, red="x"))
+    (group,) = to_bench_data(same_name).groups
     assert group.common == "red x"
-    assert [group.label(bar) for bar in group.bars] == [
+    assert [group.label(measurement) for measurement in group.measurements] == [
         "Batch.step, games 1",
         "Batch.step, games 2",
     ]
@@ -75,17 +75,17 @@ def test_contenders_of_one_name_are_told_apart_by_their_settings() -> None:
 def test_the_page_shows_every_contender_and_needs_no_other_file(
     swept: dict[str, Any], tmp_path: Path
 ) -> None:
-    page = page_of(tmp_path, swept, {**result(row([1, 2])), "busy_elsewhere": 0.4})
+    page = render_page(tmp_path, swept, {**result(row([1, 2])), "busy_elsewhere": 0.4})
     assert page.count("<svg") == 2 + 1 + 1
     assert page.count('<th scope="row">native</th>') == len(SIZES)
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
-    assert "others kept 40% of it busy meanwhile: take figures with care" in page
+    assert "other processes used 40% of the CPU meanwhile: take the figures with care" in page
     assert {link[:1] for link in re.findall(r'(?:href|src)="([^"]*)"', page)} <= {"#", "d"}
 
 
 def test_memory_has_its_own_table(tmp_path: Path) -> None:
-    held = {
+    memory_row = {
         "environments": 10,
         "workers": 0,
         "bytes": 123_456,
@@ -93,16 +93,18 @@ def test_memory_has_its_own_table(tmp_path: Path) -> None:
         "processes": 1,
         "grown_bytes": 0,
     }
-    page = page_of(tmp_path, {**result(bench="memory"), "groups": {}, "memory": {"sync": [held]}})
+    page = render_page(
+        tmp_path, {**result(bench="memory"), "groups": {}, "memory": {"sync": [memory_row]}}
+    )
     assert "123,456" in page
     assert page.count("<svg") == 1
 
 
-def test_results_and_runs_do_not_mix(tmp_path: Path) -> None:
+def test_bench_results_and_runs_cannot_share_a_page(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"reported by themselves, got x.json$"):
         write_report([Path("x.json"), tmp_path], tmp_path / "page.html")
 
 
-def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_bench_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must have 'machine', which it lacks"):
-        page_of(tmp_path, {})
+        render_page(tmp_path, {})

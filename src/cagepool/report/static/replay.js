@@ -1,4 +1,4 @@
-// Plays a recorded game: chooses the step and tells everything on the page to show it.
+// Player of recorded games: selects the step and updates network, chart and log.
 
 const PATHS = { play: "M4 2l10 6-10 6z", pause: "M3 2h4v12H3zM9 2h4v12H9z" };
 const FATES = { true: "succeeded", false: "failed", null: "" };
@@ -57,7 +57,7 @@ class Replay {
     document.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /** Keys that no control has taken for itself. */
+  /** Handle keys that the focused control does not use itself. */
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.target.closest("select, input")) return;

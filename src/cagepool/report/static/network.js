@@ -1,4 +1,4 @@
-// The network as SVG: where everything stands, and what one step shows on it.
+// Draws the network as SVG: layout of hosts and zones, and their state at one step.
 
 const CARD = { width: 184, height: 88, gap: 24 };
 const CELL_WIDTH = 78;
@@ -19,17 +19,17 @@ const RED_WORDS = {
 const DECOYS_SHOWN = 3;
 
 function element(name, attributes = {}, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
 }
 
 function mark(success) {
   return success === null ? "" : success ? " ✓" : " ✗";
 }
 
-/** Where zones and cards stand: side by side, or under each other where there is little room. */
+/** Positions of zones and host cards: side by side, or stacked on narrow screens. */
 function layout(network, narrow) {
   return narrow ? stacked(network) : sideBySide(network);
 }
@@ -46,19 +46,19 @@ function cardTop(zoneTop, row) {
   return zoneTop + ZONE.heading + ZONE.padding + row * (CARD.height + CARD.gap);
 }
 
-/** Red's foothold stands alone on the left, so that every attack runs from left to right. */
+/** The foothold of red has a column of its own on the left: attacks run from left to right. */
 function sideBySide({ zones, foothold }) {
   const places = { zones: {}, hosts: {} };
   let left = 0;
   const rows = 4;
   for (const { name, hosts } of zones) {
-    const alone = hosts.includes(foothold);
-    const width = zoneWidth(alone ? 2 : 1, 44);
+    const hasFoothold = hosts.includes(foothold);
+    const width = zoneWidth(hasFoothold ? 2 : 1, 44);
     places.zones[name] = { x: left, y: 0, width, height: zoneHeight(rows) };
     const others = hosts.filter((host) => host !== foothold);
     const x = left + width - ZONE.padding - CARD.width;
     others.forEach((host, row) => (places.hosts[host] = { x, y: cardTop(0, row) }));
-    if (alone) places.hosts[foothold] = { x: left + ZONE.padding, y: cardTop(0, (rows - 1) / 2) };
+    if (hasFoothold) places.hosts[foothold] = { x: left + ZONE.padding, y: cardTop(0, (rows - 1) / 2) };
     left += width + ZONE.gap;
   }
   return { ...places, width: left - ZONE.gap, height: zoneHeight(rows) };
@@ -80,7 +80,7 @@ function stacked({ zones }) {
   return { ...places, width, height: top - 16 };
 }
 
-/** A curve from one card to another, ending a little before it. */
+/** Path of a curve from one card to the edge of another. */
 function route(from, to) {
   const middle = CARD.height / 2;
   if (to.x > from.x) {
@@ -149,7 +149,7 @@ class Network {
     );
   }
 
-  /** Show one turn of a game whose hosts have these names. */
+  /** Show one step of a game; `hosts` are the names in the order of the step's lists. */
   show(hosts, turn) {
     this.shown = [hosts, turn];
     const [redKind, redTarget] = turn.red.split(" ");
@@ -190,7 +190,7 @@ class Network {
     const group = element("g", { transform: `translate(${x} ${y})`, role: "img", "aria-label": label });
     group.classList.toggle("by-blue", turn.blue_target === host);
     group.classList.toggle("by-red", turn.red.split(" ")[1] === host);
-    group.classList.toggle("broken", turn.stopped && host === this.network.aim);
+    group.classList.toggle("broken", turn.stopped && host === this.network.target);
     group.dataset.host = host;
     group.append(
       element("title", {}, label),
@@ -201,7 +201,7 @@ class Network {
       ...this.cell(CARD.width - 10 - CELL_WIDTH, "blue sees", belief),
     );
     if (turn.activity[index]) group.append(this.saw(ACTIVITY[turn.activity[index]]));
-    // Blue can never clear the foothold: it would be no news that the two differ there.
+    // Blue cannot clear the foothold: truth and belief always differ there.
     if (host === this.network.foothold) group.append(this.note("red's foothold"));
     else if (truth !== belief) group.append(this.unlike());
     if (decoys.length) group.append(this.decoys(decoys));
@@ -245,11 +245,11 @@ class Network {
     return element("text", { class: "decoys", x: 10, y: 79.5 }, diamond, shown + more);
   }
 
-  /** Short names of both moves, on the upper edge of what they aim at. */
+  /** Short names of both actions, on the upper edge of their targets. */
   tags(turn, redKind, redTarget) {
     const tags = [];
     const blueWord = turn.blue.split(" ")[0].replace(/^Decoy/, "decoy ").toLowerCase();
-    const at = this.places.hosts[turn.blue_target ?? this.network.home];
+    const at = this.places.hosts[turn.blue_target ?? this.network.defender];
     tags.push(this.tag("blue", blueWord, turn.blue_success, at.x + CARD.width - 8, at.y, "end"));
     const word = RED_WORDS[redKind] ?? redKind;
     const zone = this.places.zones[redTarget];

@@ -1,4 +1,4 @@
-// The running total of a game's rewards, with a cursor; pressing on it goes to that step.
+// Chart of the cumulative reward of a game; clicking or dragging selects the step.
 
 const FRAME = { width: 268, height: 130, left: 34, right: 8, top: 10, bottom: 18 };
 
@@ -13,7 +13,7 @@ class Chart {
     new ResizeObserver(() => this.fit(holder)).observe(holder);
   }
 
-  /** Draw in the pixels that there are, so that text keeps its size. */
+  /** Fit the view box to the pixel size of the holder: text keeps its size. */
   fit(holder) {
     this.width = Math.max(holder.clientWidth, 120);
     this.height = Math.max(holder.clientHeight, 110);
