@@ -16,7 +16,7 @@ from cagepool.report.run_data import RunData, read_runs
 from cagepool.report.search_data import SearchData, is_search_folder, read_search
 from cagepool.report.svg import series_name
 from cagepool.runs import replace_file
-from cagepool.sim.names import SUBNET_MEMBERS
+from cagepool.sim.names import SUBNET_HOSTS
 
 ZONES = ("User", "Enterprise", "Operational")  # in the order in which red attacks them
 FOOTHOLD, TARGET, DEFENDER = "User0", "Op_Server0", "Defender"
@@ -118,7 +118,7 @@ def render_benches(benches: Sequence[BenchData]) -> str:
 
 def replay_json(runs: Sequence[RunData]) -> Markup:
     """Network and recorded games for static/replay.js, safe inside a script element."""
-    zones = [{"name": zone, "hosts": sorted(SUBNET_MEMBERS[zone], key=_position)} for zone in ZONES]
+    zones = [{"name": zone, "hosts": sorted(SUBNET_HOSTS[zone], key=_position)} for zone in ZONES]
     network = {
         "zones": zones,
         "links": LINKS,
