@@ -149,7 +149,7 @@ def test_a_new_run_says_what_has_changed_since_an_earlier_one(
     turns["seconds"] = [10_000 * seconds for seconds in turns["seconds"]]
     again = SimpleNamespace(as_dict=lambda: slower)
     monkeypatch.setattr(command, "run", lambda *_: again)
-    monkeypatch.setattr(command, "print_result", lambda *_: None)
+    monkeypatch.setattr(command, "print_bench_result", lambda *_: None)
 
     page = tmp_path / "bench.html"
 
@@ -178,7 +178,7 @@ def test_what_cannot_run_here_is_named_and_left_out(
 
     monkeypatch.setattr(command, "BENCHES", entries)
     monkeypatch.setattr(command, "run", run)
-    monkeypatch.setattr(command, "print_result", lambda *_: None)
+    monkeypatch.setattr(command, "print_bench_result", lambda *_: None)
 
     command.bench(command.Bench(quick=True))
 

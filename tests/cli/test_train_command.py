@@ -135,7 +135,7 @@ def test_a_stopped_run_goes_on_to_the_numbers_of_another(
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert run(["train", *settings, "--out", str(whole)]) == 0
     with monkeypatch.context() as patch:
-        patch.setattr("cagepool.cli.live.Display.updated", interrupt_at(3))
+        patch.setattr("cagepool.cli.display.TrainDisplay.updated", interrupt_at(3))
         assert run(["train", *settings, "--out", str(stopped)]) == 130
     assert f"stopped; go on with: cagepool train --resume {stopped}" in capsys.readouterr().out
 

@@ -11,7 +11,7 @@ from cagepool.report.search_data import read_search
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from tests.report import run_folders
-from tests.search.silent import Silent
+from tests.search.null_listener import NullListener
 
 QUICK: dict[str, Any] = {
     "n_envs": 10, "max_steps": 10, "update_steps": 10, "check_episodes": 2, "hidden": (8,),
@@ -23,7 +23,7 @@ QUICK: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = search.create(tmp_path_factory.mktemp("search") / "all<orders>", SearchConfig(**QUICK))
-    assert search.search(run, Silent(), lambda: False)
+    assert search.search(run, NullListener(), lambda: False)
     return run.path
 
 

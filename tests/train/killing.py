@@ -12,7 +12,7 @@ import time
 import torch
 
 from cagepool.cli import commands  # noqa: F401 - loaded before the forks
-from cagepool.cli.live import Display
+from cagepool.cli.display import TrainDisplay
 from cagepool.cli.main import run
 from cagepool.train.logging import Row
 
@@ -41,10 +41,10 @@ def is_killed(path: str) -> bool:
 
 
 def go_on(path: str, told: int) -> None:
-    def tell(_display: Display, _row: Row) -> None:
+    def tell(_display: TrainDisplay, _row: Row) -> None:
         os.write(told, b".")
 
-    Display.updated = tell  # type: ignore[assignment, method-assign]
+    TrainDisplay.updated = tell  # type: ignore[assignment, method-assign]
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os._exit(run(["train", "--resume", path]))
 

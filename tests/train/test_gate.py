@@ -11,7 +11,7 @@ from cagepool import runs
 from cagepool.evaluate.resolve import contender
 from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import tally
-from cagepool.search.permutations import reduced
+from cagepool.search.permutations import restricted_order
 from cagepool.sim import Batch, BatchConfig, orders
 from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import action_index
@@ -97,7 +97,7 @@ def test_by_the_older_definition_restoring_the_foothold_is_perfect_if_users_come
     for order, one in zip(orders.ALL_ORDERS, counters, strict=True):
         compliance = compliance_summary(one, "seed").compliance
         # Of what comes before the users, red must never hold a host.
-        assert (compliance == 1.0) == reduced(order, TAKEN).startswith("user"), order
+        assert (compliance == 1.0) == restricted_order(order, TAKEN).startswith("user"), order
 
 
 def judged(gate: Gate, shares: list[float], **config: Any) -> list[bool]:

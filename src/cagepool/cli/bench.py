@@ -15,8 +15,8 @@ from cagepool.bench.compare import compared
 from cagepool.bench.registry import BENCHES, Name, Options, run
 from cagepool.bench.result import Result
 from cagepool.bench.schema import read_result
-from cagepool.cli.benched import print_comparison, print_result
-from cagepool.cli.progress import progress_bars
+from cagepool.cli.display import progress_bars
+from cagepool.cli.tables import print_bench_result, print_comparison
 
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in BENCHES.items())
 
@@ -71,7 +71,7 @@ def bench(command: Bench) -> None:
         if command.out is not None:
             file = command.out / _file(name) if command.what == "all" else command.out
             file.write_text(json.dumps(content, indent=1) + "\n")
-        print_result(console, result)
+        print_bench_result(console, result)
         if earlier and name in earlier[0]:
             print_comparison(console, compared(earlier[0][name], content))
         contents.append(content)

@@ -24,8 +24,3 @@ def ray_connection(config: TrainConfig, address: str | None) -> Iterator[None]:
         from cagepool.train.ray import connected  # noqa: PLC0415 - takes seconds to load
     with connected(address or os.environ.get("RAY_ADDRESS"), config.ray_actors):
         yield
-
-
-def actors_replaced(count: int) -> str:
-    """So many actors have died and been replaced, in words."""
-    return f"{count} {'actor' if count == 1 else 'actors'} replaced"

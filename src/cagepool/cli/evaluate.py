@@ -11,8 +11,8 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from cagepool.cli.blue import chosen
-from cagepool.cli.progress import progress_bars
-from cagepool.cli.scores import Beside, print_scores, shown
+from cagepool.cli.display import progress_bars
+from cagepool.cli.tables import ReferenceScores, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.engine import CybORGEngine
 from cagepool.evaluate import files, protocol
@@ -117,29 +117,31 @@ def _print(console: Console, result: Evaluation, native: Evaluation | None) -> N
     _print_compliance(console, result)
 
 
-def _published(edition: str) -> Iterator[Beside]:
+def _published(edition: str) -> Iterator[ReferenceScores]:
     for row in PUBLISHED[edition][:SHOWN]:
         cells = {
             red: {length: f"{mean:.2f}" for length, mean in means.items()}
             for red, means in row.cells().items()
         }
-        yield Beside(row.name, cells, f"{row.total:.2f} ({row.how})")
+        yield ReferenceScores(row.name, cells, f"{row.total:.2f} ({row.how})")
 
 
-def _compared(result: Evaluation, native: Evaluation) -> Iterator[Beside]:
+def _compared(result: Evaluation, native: Evaluation) -> Iterator[ReferenceScores]:
     table = native.table
     assert table.total
     cells = {
-        red: {length: shown(score) for length, score in scores.items()}
+        red: {length: format_score(score) for length, score in scores.items()}
         for red, scores in table.scores.items()
     }
-    yield Beside("native", cells, f"{shown(table.total)}, {table.trial.episodes} episodes")
+    yield ReferenceScores(
+        "native", cells, f"{format_score(table.total)}, {table.trial.episodes} episodes"
+    )
     apart = protocol.differences(result.table, table)
     errors = {
         red: {length: f"{error:+.1f} s.e." for length, error in row.items()}
         for red, row in apart.cells.items()
     }
-    yield Beside("difference", errors, f"{apart.total:+.1f} standard errors")
+    yield ReferenceScores("difference", errors, f"{apart.total:+.1f} standard errors")
 
 
 def _print_loss(console: Console, result: Evaluation) -> None:

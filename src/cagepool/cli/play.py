@@ -11,8 +11,8 @@ from tyro.conf import arg
 
 from cagepool import evaluate
 from cagepool.cli.blue import chosen
-from cagepool.cli.progress import progress_bars
-from cagepool.cli.scores import print_scores
+from cagepool.cli.display import progress_bars
+from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import SCRIPTED, Defender
 from cagepool.evaluate.rollout import ScoreTable, Trial, red_names
 from cagepool.evaluate.transcript import Turn, transcript

@@ -19,8 +19,7 @@ from cagepool.bench.profile.result import MAIN
 from cagepool.bench.profile.result import Profile as Result
 from cagepool.bench.profile.step import StepConfig, profile_steps
 from cagepool.cli.args import FLAGS
-from cagepool.cli.live import Display
-from cagepool.cli.progress import progress_bars
+from cagepool.cli.display import TrainDisplay, progress_bars
 from cagepool.cli.train import parsed, run_of, stop_on_interrupt
 from cagepool.train.config import from_dict
 
@@ -111,7 +110,7 @@ def _profiled_training(arguments: Sequence[str]) -> Result:
         if wanted.out is None and wanted.resume is None:
             wanted = replace(wanted, out=Path(folder) / "run")
         run = run_of(wanted)
-        display = Display(console, from_dict(run.settings))
+        display = TrainDisplay(console, from_dict(run.settings))
         try:
             with stop_on_interrupt(console) as should_stop, display:
                 return profile_training(run, display, should_stop)

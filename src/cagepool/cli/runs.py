@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cagepool.cli.cluster import actors_replaced
-from cagepool.cli.scores import shown
+from cagepool.cli.display import actors_replaced
+from cagepool.cli.tables import format_score
 from cagepool.evaluate.overview import (
     Damaged,
     Overview,
@@ -78,7 +78,7 @@ def _print_runs(console: Console, found: Sequence[Overview]) -> None:
 
 
 def _shown(score: Score | None) -> str:
-    return "-" if score is None else shown(score)
+    return "-" if score is None else format_score(score)
 
 
 def _print_differences(console: Console, found: Sequence[Overview]) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cagepool import _optional, runs
 from cagepool.cli.cluster import ray_connection
+from cagepool.cli.display import SearchDisplay
 from cagepool.cli.train import check_unchanged, stop_on_interrupt
 from cagepool.search.config import SearchConfig
 from cagepool.search.folder import DECISIONS, ORDERS
@@ -66,8 +67,7 @@ def search(command: Search) -> None:
 
 
 def _search(command: Search) -> None:
-    from cagepool.cli.searching import SearchDisplay  # noqa: PLC0415 - they take a second to load
-    from cagepool.search import search  # noqa: PLC0415
+    from cagepool.search import search  # noqa: PLC0415 - takes a second to load
 
     run = _run(command)
     console = Console(highlight=False)

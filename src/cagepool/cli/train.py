@@ -20,8 +20,8 @@ from tyro.conf import arg
 
 from cagepool import _optional, runs
 from cagepool.cli.args import FLAGS
-from cagepool.cli.cluster import actors_replaced, ray_connection
-from cagepool.cli.live import Display
+from cagepool.cli.cluster import ray_connection
+from cagepool.cli.display import TrainDisplay, actors_replaced
 from cagepool.evaluate import overview
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
@@ -105,14 +105,14 @@ def train(command: Train) -> None:
 
 
 def _train(
-    command: Train, trained: Callable[[runs.Run, Display, Callable[[], bool]], bool]
+    command: Train, trained: Callable[[runs.Run, TrainDisplay, Callable[[], bool]], bool]
 ) -> None:
     run = run_of(command)
     console = Console(highlight=False)
     console.print(f"run folder: {run.path}", soft_wrap=True)
     config = from_dict(run.settings)
     try:
-        with stop_on_interrupt(console) as should_stop, Display(console, config) as display:
+        with stop_on_interrupt(console) as should_stop, TrainDisplay(console, config) as display:
             finished = trained(run, display, should_stop)
     except ValueError:  # such as an environment that can't be made: the folder is free again
         if command.resume is None:

@@ -1,1 +1,1 @@
-"""Which workflow order defends best: a search over all 120 of them."""
+"""Search for the workflow order whose policy defends best, among all 120 orders."""

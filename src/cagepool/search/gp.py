@@ -1,13 +1,15 @@
-"""Gaussian processes over orders, with the Mallows kernel of the Kendall distance.
+"""Gaussian processes over orders (Mallows kernel), and the UCB acquisition function.
 
-An order is the vector of its pairwise precedences. Two such vectors are 4 d apart, squared, where d
-is the Kendall distance; so the RBF kernel of length l is exp(-2 d / l^2), which is Mallows'.
+An order is represented by its vector of pairwise precedences. The squared Euclidean distance of two
+such vectors is 4 d, where d is the Kendall tau distance. The RBF kernel with length scale l is
+therefore exp(-2 d / l^2), which is the Mallows kernel.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,71 +17,127 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Product
 from threadpoolctl import threadpool_limits
 
-from cagepool.search.permutations import POINTS
+from cagepool.search.permutations import PRECEDENCES
 from cagepool.types import Float64s
 
-LENGTHS = (1.0, 20.0)  # from almost independent neighbours to orders that hardly differ
-VARIANCES = (0.05, 20.0)  # of standardised scores
-LEAST_NOISE = 1e-6
+LENGTH_SCALE_BOUNDS = (1.0, 20.0)  # neighbors almost independent, to all orders almost equal
+VARIANCE_BOUNDS = (0.05, 20.0)  # of standardized scores
+MIN_NOISE = 1e-6  # variance, of standardized scores
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Evaluation of a policy that was trained to an order."""
+
+    score: float
+    standard_error: float
+    passed: bool | None  # none: pending, and the score is the posterior mean (kriging believer)
+    pending: bool = False  # a training to the order is running
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of all orders, in the units of the scores, (ORDER_COUNT,)."""
+    """Predictions for every order, (ORDER_COUNT,) each, in the units of the scores."""
 
     mean: Float64s
     std: Float64s
+    pass_probability: Float64s  # probability of feasibility
+    acquisition: Float64s
 
 
-def score_model(
-    tried: Sequence[int], scores: Sequence[float], errors: Sequence[float]
-) -> tuple[GaussianProcessRegressor, float, float]:
-    """A model of standardised scores, and the centre and scale of the scores.
+def posterior(observations: Mapping[int, Observation], beta: float) -> Posterior:
+    """Predict score, feasibility and acquisition value of every order.
 
     Args:
-        tried: Numbers of the orders that were tried.
-        scores: The score of each.
-        errors: The standard error of each, which is the noise of that observation.
+        observations: The latest observation of each order that has one; at least one.
+        beta: Weight of the standard deviation in the upper confidence bound.
+    """
+    return _posterior(tuple(observations.items()), beta)
+
+
+@lru_cache(maxsize=4)
+def _posterior(observations: tuple[tuple[int, Observation], ...], beta: float) -> Posterior:
+    mean, std = predict_scores(
+        [order for order, _ in observations],
+        [observation.score for _, observation in observations],
+        [observation.standard_error for _, observation in observations],
+    )
+    results = [(order, seen.passed) for order, seen in observations if seen.passed is not None]
+    feasibility = pass_probability(
+        [order for order, _ in results], [passed for _, passed in results]
+    )
+    return Posterior(mean, std, feasibility, constrained_ucb(mean, std, feasibility, beta))
+
+
+def constrained_ucb(
+    mean: Float64s, std: Float64s, pass_probability: Float64s, beta: float
+) -> Float64s:
+    """Acquisition value: upper confidence bound times probability of feasibility.
+
+    Scores are negative, and a small probability would increase a negative bound. The bound is
+    therefore measured from the lowest bound of all orders.
+    """
+    bound = mean + beta * std
+    result: Float64s = (bound - bound.min()) * pass_probability
+    return result
+
+
+def fit_score_model(
+    orders: Sequence[int], scores: Sequence[float], errors: Sequence[float]
+) -> tuple[GaussianProcessRegressor, float, float]:
+    """Fit a Gaussian process to standardized scores; return it with the scores' mean and scale.
+
+    Args:
+        orders: Numbers of the observed orders.
+        scores: One score per observed order.
+        errors: One standard error per observed order; its square is the observation noise.
     """
     values = np.asarray(scores, np.float64)
-    centre = float(values.mean())
+    center = float(values.mean())
     scale = float(values.std()) or 1.0
-    noise = np.maximum((np.asarray(errors) / scale) ** 2, LEAST_NOISE)
-    model = GaussianProcessRegressor(_kernel(), alpha=noise)
-    with _quiet():
-        model.fit(POINTS[list(tried)], (values - centre) / scale)
-    return model, centre, scale
+    noise = np.maximum((np.asarray(errors) / scale) ** 2, MIN_NOISE)
+    model = GaussianProcessRegressor(_mallows_kernel(), alpha=noise)
+    with _single_threaded():
+        model.fit(PRECEDENCES[list(orders)], (values - center) / scale)
+    return model, center, scale
 
 
-def posterior(tried: Sequence[int], scores: Sequence[float], errors: Sequence[float]) -> Posterior:
-    """Mean and deviation of the score of every order, given scores with standard errors."""
-    model, centre, scale = score_model(tried, scores, errors)
-    with _quiet():
-        mean, std = model.predict(POINTS, return_std=True)
-    return Posterior(mean * scale + centre, std * scale)
+def predict_scores(
+    orders: Sequence[int], scores: Sequence[float], errors: Sequence[float]
+) -> tuple[Float64s, Float64s]:
+    """Posterior mean and standard deviation of the score of every order."""
+    model, center, scale = fit_score_model(orders, scores, errors)
+    with _single_threaded():
+        mean, std = model.predict(PRECEDENCES, return_std=True)
+    return mean * scale + center, std * scale
 
 
-def pass_probability(tried: Sequence[int], passed: Sequence[bool]) -> Float64s:
-    """Probability that each order passes; while all did the same, it is that of any order."""
+def pass_probability(orders: Sequence[int], passed: Sequence[bool]) -> Float64s:
+    """Probability of feasibility of every order, by a Gaussian process classifier.
+
+    As long as all observed orders passed, or all failed, every order has the same probability, by
+    Laplace's rule of succession.
+    """
     if len({*passed}) < 2:
-        return np.full(len(POINTS), (sum(passed) + 1) / (len(passed) + 2))
-    model = GaussianProcessClassifier(_kernel())
-    with _quiet():
-        model.fit(POINTS[list(tried)], np.asarray(passed, np.int64))
-        chances: Float64s = model.predict_proba(POINTS)[:, 1]
-    return chances
+        return np.full(len(PRECEDENCES), (sum(passed) + 1) / (len(passed) + 2))
+    model = GaussianProcessClassifier(_mallows_kernel())
+    with _single_threaded():
+        model.fit(PRECEDENCES[list(orders)], np.asarray(passed, np.int64))
+        probabilities: Float64s = model.predict_proba(PRECEDENCES)[:, 1]
+    return probabilities
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Compute in one thread, so that sums are rounded alike everywhere, and ten times as fast.
+def _single_threaded() -> Iterator[None]:
+    """Limit BLAS to one thread, and ignore ConvergenceWarning.
 
-    A length at its bound is an answer, and no reason for a warning.
+    With one thread, rounding is the same on all machines, and these small systems are solved ten
+    times as fast. A length scale at its bound is a valid result.
     """
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
 
 
-def _kernel() -> Product:
-    return ConstantKernel(1.0, VARIANCES) * RBF(3.0, LENGTHS)
+def _mallows_kernel() -> Product:
+    return ConstantKernel(1.0, VARIANCE_BOUNDS) * RBF(3.0, LENGTH_SCALE_BOUNDS)

@@ -1,4 +1,4 @@
-"""Orders as points: what precedes what in them, and how far apart they are."""
+"""Workflow orders as permutations: pairwise precedences and Kendall tau distances."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -9,33 +9,36 @@ from cagepool.sim.names import HOST_TYPES
 from cagepool.sim.orders import ALL_ORDERS, parse
 from cagepool.types import Float64s, Int64s
 
-PAIRS = tuple(combinations(HOST_TYPES, 2))
+TYPE_PAIRS = tuple(combinations(HOST_TYPES, 2))
 
 
-def precedences(order: str) -> Float64s:
-    """For each of the 10 pairs of types, +1 if the first comes before the second, -1 if after."""
+def precedence_vector(order: str) -> Float64s:
+    """One number per pair of host types, (10,): +1 if the first type comes first, else -1."""
     types = parse(order)
-    return np.array([1.0 if types.index(a) < types.index(b) else -1.0 for a, b in PAIRS])
+    return np.array([1.0 if types.index(a) < types.index(b) else -1.0 for a, b in TYPE_PAIRS])
 
 
-POINTS = np.stack([precedences(order) for order in ALL_ORDERS])  # (ORDER_COUNT, 10)
-# Kendall distances, (ORDER_COUNT, ORDER_COUNT): pairs of types that two orders disagree about.
-DISTANCES: Int64s = (POINTS[:, None] != POINTS[None]).sum(axis=2)
+PRECEDENCES = np.stack([precedence_vector(order) for order in ALL_ORDERS])  # (ORDER_COUNT, 10)
+# Kendall tau distances, (ORDER_COUNT, ORDER_COUNT): pairs of types that two orders rank differently
+KENDALL_DISTANCES: Int64s = (PRECEDENCES[:, None] != PRECEDENCES[None]).sum(axis=2)
 
 
-def nearest(order: int, others: Sequence[int]) -> int:
-    """Place, in `others`, of the order nearest to this one; the last of several."""
-    apart = DISTANCES[order, list(others)]
-    return int(len(apart) - 1 - apart[::-1].argmin())
+def index_of_nearest(order: int, others: Sequence[int]) -> int:
+    """Index in `others` of the order with the least Kendall distance to `order`; last of ties."""
+    distances = KENDALL_DISTANCES[order, list(others)]
+    return int(len(distances) - 1 - distances[::-1].argmin())
 
 
-def farthest(others: Sequence[int], rng: np.random.Generator) -> int:
-    """An order whose nearest of `others` is as far away as can be."""
-    apart = DISTANCES[:, list(others)].min(axis=1)
-    return int(rng.choice(np.flatnonzero(apart == apart.max())))
+def farthest_order(others: Sequence[int], rng: np.random.Generator) -> int:
+    """Draw an order that maximizes the Kendall distance to the nearest of `others`."""
+    distances = KENDALL_DISTANCES[:, list(others)].min(axis=1)
+    return int(rng.choice(np.flatnonzero(distances == distances.max())))
 
 
-def reduced(order: str, types: Iterable[str]) -> str:
-    """What an order says of some types alone: all there is to tell, if red reaches no others."""
-    told = set(types)
-    return ">".join(name for name in parse(order) if name in told)
+def restricted_order(order: str, types: Iterable[str]) -> str:
+    """The order without the host types that are not in `types`.
+
+    Two orders with the same restriction to the types that red compromises are equivalent.
+    """
+    included = set(types)
+    return ">".join(name for name in parse(order) if name in included)

@@ -1,54 +1,85 @@
-"""A search from start to end: decide, train, observe, until the budget is spent."""
+"""The search loop: propose an order, train to it, observe its reward, until the budget is spent."""
 
 import json
 import shutil
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Protocol
 
-from cagepool import runs
+import numpy as np
+
+from cagepool import _optional, runs
+from cagepool.evaluate.defenders import SCRIPTED, scripted_defender
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import Policy
-from cagepool.search.budget import Budget
+from cagepool.evaluate.rollout import Trial, game_seeds, opened, played
 from cagepool.search.config import SearchConfig
-from cagepool.search.executors import Trainings, trainings_of
-from cagepool.search.permutations import nearest
-from cagepool.search.reach import reached_types
+from cagepool.search.gp import Observation, Posterior, posterior
+from cagepool.search.permutations import index_of_nearest
 from cagepool.search.records import (
     Decision,
-    decided,
     read_decisions,
     write_decisions,
     write_orders,
     write_updates,
 )
-from cagepool.search.strategy import propose
-from cagepool.search.ucb import Outlook, outlook, with_pending
+from cagepool.search.strategy import add_pending, propose
+from cagepool.sim.names import HOST_TYPE, HOSTS, red_class_names
 from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train import runner
 from cagepool.train.appraisal import appraise
 from cagepool.train.config import TrainConfig, parsed
 
-UNIVERSAL = "universal"  # folder of the one training to all orders
+UNIVERSAL = "universal"  # folder of the training of the order-conditioned policy
+REACH_EPISODES = 200  # per scripted defender, to find the host types that red compromises
 
 
 class Listener(runner.Listener, Protocol):
-    """Is told how a search goes."""
+    """Callbacks of a search."""
 
-    def decided(self, decision: Decision, believed: Outlook | None, spent: int, /) -> None:
-        """A training begins, or goes on after an interruption."""
+    def training_started(
+        self, decision: Decision, predicted: Posterior | None, spent: int, /
+    ) -> None:
+        """A training starts, or resumes after an interruption, when `spent` episodes are played."""
 
-    def trained(self, decision: Decision, /) -> None:
-        """A training has ended."""
+    def training_ended(self, decision: Decision, /) -> None:
+        """A training has ended; the decision has its result."""
+
+
+class TrainingExecutor(Protocol):
+    """Executes whole trainings, possibly several at a time."""
+
+    def begin(self, run: runs.Run, /) -> None:
+        """Submit a training."""
+
+    def end(self, run: runs.Run, should_stop: Callable[[], bool], /) -> int | None:
+        """Wait for a training; returns the number of restarts, or none if it was stopped."""
+
+
+class LocalExecutor:
+    """Trains in this process, one run at a time."""
+
+    def __init__(self, listener: runner.Listener) -> None:
+        """Report updates to `listener`."""
+        self._listener = listener
+
+    def begin(self, _run: runs.Run) -> None:
+        """Do nothing: `end` trains."""
+
+    def end(self, run: runs.Run, should_stop: Callable[[], bool]) -> int | None:
+        """Train the run to its end."""
+        return 0 if runner.train(run, self._listener, should_stop) else None
 
 
 def create(path: Any, config: SearchConfig) -> runs.Run:
-    """Make the folder of a new search.
+    """Create the folder of a new search.
 
     Raises:
-        ValueError: there is something already, or it can't be written.
+        ValueError: the folder exists already, or can't be written.
     """
     run = runs.create(path, config.as_dict(), version("cagepool"))
     write_decisions(run.path, [])
@@ -56,140 +87,191 @@ def create(path: Any, config: SearchConfig) -> runs.Run:
 
 
 def search(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:
-    """Go on with a search from where it is to the end of its budget.
+    """Run or resume a search until its budget is spent.
 
     Args:
-        run: The folder of a search, new or stopped or killed.
-        listener: Is told how it goes.
-        should_stop: Asked between two updates.
+        run: Folder of a search: new, stopped or killed.
+        listener: Receives the progress.
+        should_stop: Asked after each update.
 
     Returns:
         Whether the search is finished.
 
     Raises:
-        ValueError: the folder is damaged, or another process searches there.
-        OSError: something can't be written.
+        ValueError: the folder is damaged, or another process searches in it.
+        OSError: a file can't be written.
     """
     config = parsed(run.settings, SearchConfig)
     with run.held():
         if config.method == "universal":
             return _train_universal(run, config, listener, should_stop)
-        with trainings_of(config, listener) as trainings:
-            play = _Search(run, config, (listener, should_stop), trainings)
-            if not play.to_the_end():
+        with _make_executor(config, listener) as executor:
+            loop = _SearchLoop(run, config, (listener, should_stop), executor)
+            if not loop.run_to_end():
                 return False
-        _tabulate(run, config, play.decisions)  # it may have been killed before it could
+        # Again: an earlier process may have been killed between the decisions and these tables.
+        _write_tables(run, config, loop.decisions)
     return True
 
 
-class _Search:
+def next_allowance(config: SearchConfig, reserved: int) -> int:
+    """Episodes of the next training, or 0 if the budget does not suffice for one per environment.
+
+    Args:
+        config: Settings of the search.
+        reserved: Episodes of all earlier trainings, played or allowed.
+    """
+    allowance = min(config.max_episodes_per_order, config.total_episodes - reserved)
+    return allowance if allowance >= min(config.n_envs, config.max_episodes_per_order) else 0
+
+
+@cache
+def reached_types(config: TrainConfig) -> set[str]:
+    """Host types that red compromises in any game against a scripted defender."""
+    compromised = np.zeros(len(HOSTS), np.bool_)
+    trial = Trial(
+        episodes=REACH_EPISODES,
+        max_steps=config.max_steps,
+        edition=config.edition,
+        green=config.green,
+    )
+    for red in red_class_names(config.red_agent):
+        for name in SCRIPTED:
+            batch = opened(trial, red, game_seeds(trial, red))
+            for _ in played(scripted_defender(name), trial, batch):
+                compromised |= (batch.true_state["access"] > 0).any(axis=0)
+    return {
+        HOST_TYPE[host]
+        for host, is_compromised in zip(HOSTS, compromised, strict=True)
+        if is_compromised and host != "User0"  # where red starts
+    }
+
+
+class _SearchLoop:
     def __init__(
         self,
         run: runs.Run,
         config: SearchConfig,
-        watched: tuple[Listener, Callable[[], bool]],
-        trainings: Trainings,
+        callbacks: tuple[Listener, Callable[[], bool]],
+        executor: TrainingExecutor,
     ) -> None:
         self.decisions = read_decisions(run.path)
         self._run = run
         self._config = config
-        self._listener, self._should_stop = watched
-        self._trainings = trainings
+        self._listener, self._should_stop = callbacks
+        self._executor = executor
 
-    def to_the_end(self) -> bool:
-        """Whether the search came to its end.
+    def run_to_end(self) -> bool:
+        """Whether the budget was spent before a stop.
 
-        What comes of trainings is taken note of in the order in which they were decided on: so no
-        decision depends on which of those that are under way is done first.
+        Results are recorded in the order of the decisions. A decision therefore does not depend on
+        which of several concurrent trainings ends first.
         """
-        under_way = deque(self._begin(old) for old in self.decisions if not old.outcome)
+        pending = deque(
+            self._start_training(decision) for decision in self.decisions if not decision.outcome
+        )
         while True:
-            while len(under_way) < self._config.ray_actors and self._decide():
-                under_way.append(self._begin(self.decisions[-1]))
-            if not under_way:
+            while len(pending) < self._config.ray_actors and self._decide():
+                pending.append(self._start_training(self.decisions[-1]))
+            if not pending:
                 return True
-            if not self._end(under_way.popleft()):
+            if not self._finish_training(*pending.popleft()):
                 return False
 
+    @property
+    def _ended(self) -> list[Decision]:
+        return [decision for decision in self.decisions if decision.outcome]
+
     def _decide(self) -> bool:
-        """Add the next decision, if the budget allows one beside those that are under way."""
-        config, decisions = self._config, self.decisions
-        reserved = sum(decision.reserved for decision in decisions)
-        budget = Budget(config.total_episodes, reserved)
-        allowance = budget.allowance(config.max_episodes_per_order, config.n_envs)
+        """Add the next decision; returns whether the budget allowed one."""
+        config, decisions, ended = self._config, self.decisions, self._ended
+        allowance = next_allowance(config, sum(one.reserved_episodes for one in decisions))
         if not allowance:
             return False
         iteration = len(decisions)
-        ended = [decision for decision in decisions if decision.outcome]
-        pending = [decision.number for decision in decisions if not decision.outcome]
-        known = with_pending(_observed(ended), pending, config.gp_beta)
-        proposal = propose(config.method, known, iteration, config.seed, config.gp_beta)
-        made = decided(proposal, iteration)
+        pending = [one.order_number for one in decisions if not one.outcome]
+        observations = add_pending(_latest_observations(ended), pending, config.gp_beta)
+        proposal = propose(config.method, observations, iteration, config.seed, config.gp_beta)
         inherits = None
         if config.inherit and ended:
-            inherits = nearest(proposal.order, [decision.number for decision in ended])
-        decisions.append(replace(made, allowance=allowance, inherits=inherits))
+            inherits = index_of_nearest(proposal.order, [one.order_number for one in ended])
+        decision = Decision.from_proposal(proposal, iteration)
+        decisions.append(replace(decision, allowance=allowance, inherits=inherits))
         write_decisions(self._run.path, decisions)
         return True
 
-    def _begin(self, pending: Decision) -> tuple[Decision, runs.Run]:
-        """Let the order of a decision be trained to."""
-        ended = [decision for decision in self.decisions if decision.outcome]
-        believed = outlook(_observed(ended), self._config.gp_beta) if ended else None
-        self._listener.decided(pending, believed, _spent(ended))
-        parent = None if pending.inherits is None else f"../{ended[pending.inherits].run}"
-        # A gate would end training to an order that has passed before with its first batch.
-        is_settled = any(old.passes for old in ended if old.order == pending.order)
-        settings = self._config.training_to(
-            pending.number,
-            pending.iteration,
-            total_episodes=pending.allowance,
+    def _start_training(self, decision: Decision) -> tuple[Decision, runs.Run]:
+        """Submit the training of a decision."""
+        ended = self._ended
+        predicted = posterior(_latest_observations(ended), self._config.gp_beta) if ended else None
+        self._listener.training_started(decision, predicted, _episodes_of(ended))
+        parent = None if decision.inherits is None else f"../{ended[decision.inherits].run}"
+        # Early stopping would end the training after one update if the order has passed before.
+        has_passed = any(one.passes for one in ended if one.order == decision.order)
+        settings = self._config.training_config(
+            decision.order_number,
+            decision.iteration,
+            total_episodes=decision.allowance,
             start_from=parent,
-            gate=self._config.gate and not is_settled,
+            gate=self._config.gate and not has_passed,
         )
-        training = _training_run(self._run, pending.run, settings)
-        self._trainings.begin(training)
-        return pending, training
+        training = _open_training(self._run, decision.run, settings)
+        self._executor.begin(training)
+        return decision, training
 
-    def _end(self, under_way: tuple[Decision, runs.Run]) -> bool:
-        """Wait for a training and write down what came of it."""
-        pending, training = under_way
-        repeated = self._trainings.end(training, self._should_stop)
-        if repeated is None:
+    def _finish_training(self, decision: Decision, training: runs.Run) -> bool:
+        """Wait for a training and record its result; returns whether it ended."""
+        restarts = self._executor.end(training, self._should_stop)
+        if restarts is None:
             return False
         outcome = json.loads((training.path / OUTCOME).read_text(encoding="utf-8"))
         episodes = int(training.metrics()["episodes"][-1])
-        ended = [decision for decision in self.decisions if decision.outcome]
-        came = pending.ended(outcome, episodes, _spent(ended) + episodes)
-        self.decisions[pending.iteration] = replace(came, repeated=repeated)
+        earlier = self._ended
+        decision = replace(
+            decision.with_outcome(outcome, episodes, _episodes_of(earlier) + episodes),
+            repeated=restarts,
+        )
+        self.decisions[decision.iteration] = decision
         write_decisions(self._run.path, self.decisions)
-        _tabulate(self._run, self._config, [*ended, self.decisions[pending.iteration]])
-        self._listener.trained(self.decisions[pending.iteration])
+        _write_tables(self._run, self._config, [*earlier, decision])
+        self._listener.training_ended(decision)
         return True
 
 
-def _spent(decisions: list[Decision]) -> int:
+def _make_executor(
+    config: SearchConfig, listener: runner.Listener
+) -> AbstractContextManager[TrainingExecutor]:
+    if config.backend != "ray":
+        return nullcontext(LocalExecutor(listener))
+    with _optional.needed("backend ray", "ray", "ray"):
+        from cagepool.train.ray.trainings import RayTrainings  # noqa: PLC0415 - takes seconds
+
+    return RayTrainings(config.ray_actors)
+
+
+def _episodes_of(decisions: list[Decision]) -> int:
     return sum(decision.episodes or 0 for decision in decisions)
 
 
-def _observed(decisions: list[Decision]) -> dict[int, Any]:
-    """The latest observation of each order: an older one is of a policy that learned on."""
-    return {decision.number: decision.observation for decision in decisions}
+def _latest_observations(decisions: list[Decision]) -> dict[int, Observation]:
+    """One observation per order: a later training continues the policy of an earlier one."""
+    return {decision.order_number: decision.observation for decision in decisions}
 
 
-def _tabulate(run: runs.Run, config: SearchConfig, decisions: list[Decision]) -> None:
-    """Write the tables that follow from the decisions, all of which have ended."""
+def _write_tables(run: runs.Run, config: SearchConfig, decisions: list[Decision]) -> None:
+    """Write updates.csv and orders.csv from decisions whose trainings have ended."""
     write_updates(run.path, decisions)
     results: dict[int, Mapping[str, Any]] = {}
     for decision in decisions:
         trainings = sum(other.order == decision.order for other in decisions)
-        results[decision.number] = {**asdict(decision), "trainings": trainings}
-    believed = outlook(_observed(decisions), config.gp_beta) if decisions else None
-    write_orders(run.path, results, believed, reached_types(config))
+        results[decision.order_number] = {**asdict(decision), "trainings": trainings}
+    observations = _latest_observations(decisions)
+    predicted = posterior(observations, config.gp_beta) if decisions else None
+    write_orders(run.path, results, predicted, reached_types(config))
 
 
-def _training_run(run: runs.Run, name: str, settings: TrainConfig) -> runs.Run:
-    """The folder of a training; one that was being made when the search was killed is made anew."""
+def _open_training(run: runs.Run, name: str, settings: TrainConfig) -> runs.Run:
+    """Open or create the folder of a training; one without a config.json is created again."""
     path = run.path / name
     if runs.is_run(path):
         return runs.open_run(path)
@@ -200,16 +282,16 @@ def _training_run(run: runs.Run, name: str, settings: TrainConfig) -> runs.Run:
 def _train_universal(
     run: runs.Run, config: SearchConfig, listener: Listener, should_stop: Callable[[], bool]
 ) -> bool:
-    """Train one policy to all orders, then let it play to each of them."""
-    settings = config.universal_training()
-    training = _training_run(run, UNIVERSAL, settings)
+    """Train one order-conditioned policy, then evaluate it on every order."""
+    settings = config.universal_training_config()
+    training = _open_training(run, UNIVERSAL, settings)
     if not runner.train(training, listener, should_stop):
         return False
     policy = Policy(training.checkpoint("last").arrays, training.settings)
-    found = appraise(policy, settings, ALL_ORDERS, config.appraisal_episodes)
+    evaluations = appraise(policy, settings, ALL_ORDERS, config.appraisal_episodes)
     results = {
-        number: {**asdict(one), "reward": one.mean, "trainings": 1}
-        for number, one in enumerate(found)
+        number: {**asdict(evaluation), "reward": evaluation.mean, "trainings": 1}
+        for number, evaluation in enumerate(evaluations)
     }
     write_orders(run.path, results, None, reached_types(config))
     return True

@@ -1,4 +1,4 @@
-"""Searches on a real cluster: two raylets, one of which is killed."""
+"""Searches on a Ray cluster with two nodes, one of which is killed."""
 
 import csv
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import read_decisions
 from cagepool.train.ray import trainings
-from tests.search.silent import Silent
-from tests.search.test_loop import QUICK, numbers_of, searched
+from tests.search.null_listener import NullListener
+from tests.search.test_search import QUICK, run_search, tables_without_times
 from tests.train.cluster.nodes import TwoNodes, two_nodes
 
 pytestmark = pytest.mark.ray
@@ -25,7 +25,7 @@ LONG = {**QUICK, **RAY, "gate": False, "total_episodes": 4000, "max_episodes_per
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Path]:
-    """The folder in which the nodes train; pytest's are too deep for the sockets of Ray."""
+    """Folder in which the nodes train; paths of pytest's folders are too long for Ray's sockets."""
     with TemporaryDirectory() as folder:
         yield Path(folder)
 
@@ -40,72 +40,72 @@ def cluster(here: Path) -> Iterator[TwoNodes]:
 
 @pytest.fixture(scope="module")
 def undisturbed(cluster: TwoNodes, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A search of two orders at a time to which nothing happened."""
+    """A search with two concurrent trainings and no interruption."""
     assert cluster.alive() == 2
-    return searched(tmp_path_factory.mktemp("undisturbed") / "search", **LONG).path
+    return run_search(tmp_path_factory.mktemp("undisturbed") / "search", **LONG).path
 
 
-def but_for_repeats(folder: Path) -> dict[str, Any]:
+def tables_without_restarts(folder: Path) -> dict[str, Any]:
     with (folder / "decisions.csv").open() as file:
         decisions = [{**row, "repeated": ""} for row in csv.DictReader(file)]
-    return {**numbers_of(folder), "decisions.csv": decisions}
+    return {**tables_without_times(folder), "decisions.csv": decisions}
 
 
 @pytest.mark.usefixtures("cluster")
-def test_one_order_at_a_time_gives_the_same_numbers_as_no_cluster(tmp_path: Path) -> None:
-    local = searched(tmp_path / "local", total_episodes=80)
-    by_ray = searched(tmp_path / "ray", total_episodes=80, backend="ray")
+def test_one_ray_actor_gives_the_same_tables_as_a_local_search(tmp_path: Path) -> None:
+    local = run_search(tmp_path / "local", total_episodes=80)
+    by_ray = run_search(tmp_path / "ray", total_episodes=80, backend="ray")
 
-    assert numbers_of(by_ray.path) == numbers_of(local.path)
+    assert tables_without_times(by_ray.path) == tables_without_times(local.path)
 
 
-def test_a_node_killed_in_a_search_costs_nothing_and_is_counted(
+def test_a_killed_node_changes_no_result_and_is_counted(
     cluster: TwoNodes,
     here: Path,
     undisturbed: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trainings, "ASKING_SECONDS", 0.05)  # not to miss the moment
+    monkeypatch.setattr(trainings, "ASKING_SECONDS", 0.05)  # so that the node is killed in time
     killed: list[bool] = []
 
     def kill() -> bool:
-        under_way = [*here.glob(f"*/*/{runs.METRICS}")]
-        if len(under_way) == 2 and not killed:
+        pending = [*here.glob(f"*/*/{runs.METRICS}")]
+        if len(pending) == 2 and not killed:
             cluster.kill_node()
             killed.append(True)
         return False
 
     run = search.create(tmp_path / "search", SearchConfig(**LONG))
-    assert search.search(run, Silent(), kill)
+    assert search.search(run, NullListener(), kill)
     cluster.replace_node()
 
     decisions = read_decisions(run.path)
     assert killed
     assert sum(decision.repeated for decision in decisions) >= 1
     assert decisions[-1].total_episodes == 4000
-    assert but_for_repeats(run.path) == but_for_repeats(undisturbed)
+    assert tables_without_restarts(run.path) == tables_without_restarts(undisturbed)
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_search_of_two_at_a_time_is_stopped_and_resumed_to_the_same_numbers(
+def test_two_concurrent_trainings_are_stopped_and_resumed_to_the_same_tables(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     asked = iter(range(3))
     run = search.create(tmp_path / "search", SearchConfig(**LONG))
-    assert not search.search(run, Silent(), lambda: next(asked, None) is None)
+    assert not search.search(run, NullListener(), lambda: next(asked, None) is None)
     assert [decision.outcome for decision in read_decisions(run.path)[-2:]] == ["", ""]
-    assert search.search(run, Silent(), lambda: False)
+    assert search.search(run, NullListener(), lambda: False)
 
-    assert numbers_of(run.path) == numbers_of(undisturbed)
+    assert tables_without_times(run.path) == tables_without_times(undisturbed)
 
 
 @pytest.mark.usefixtures("cluster")
-def test_two_orders_at_a_time_never_exceed_the_budget(tmp_path: Path) -> None:
-    run = searched(tmp_path / "search", **RAY)
+def test_two_concurrent_trainings_never_exceed_the_budget(tmp_path: Path) -> None:
+    run = run_search(tmp_path / "search", **RAY)
     decisions = read_decisions(run.path)
     episodes = [decision.episodes or 0 for decision in decisions]
 
-    assert decisions[1].inherits is None  # the first one was not done
+    assert decisions[1].inherits is None  # the first training was still pending
     assert 175 - 10 < sum(episodes) <= 175
-    assert all(decision.reserved <= decision.allowance for decision in decisions)
+    assert all(decision.reserved_episodes <= decision.allowance for decision in decisions)

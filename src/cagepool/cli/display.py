@@ -1,0 +1,234 @@
+"""Progress of trainings and searches: live tables on a terminal, plain lines elsewhere."""
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.progress import Progress
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from cagepool.sim.orders import ALL_ORDERS
+from cagepool.train.config import TrainConfig
+
+if TYPE_CHECKING:  # these modules load PyTorch and scikit-learn, which takes a second
+    from cagepool.search.config import SearchConfig
+    from cagepool.search.gp import Posterior
+    from cagepool.search.records import Decision
+    from cagepool.train.evaluation import Check
+    from cagepool.train.logging import Row
+
+LINE_SECONDS = 5.0  # between two plain lines
+RATE_WINDOW = 20  # updates over which throughput is averaged
+POSTERIOR_ROWS = 3  # orders with the highest posterior means
+
+
+def progress_bars() -> Progress:
+    """Transient progress bars on stderr; disabled if stderr is not a terminal."""
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=not console.is_terminal)
+
+
+def actors_replaced(count: int) -> str:
+    """Number of Ray actors that died and were replaced, as a phrase."""
+    return f"{count} {'actor' if count == 1 else 'actors'} replaced"
+
+
+class _LiveDisplay:
+    """Context manager that shows a live table if the console is a terminal."""
+
+    def __init__(self, console: Console, *, transient: bool) -> None:
+        self._console = console
+        self._live = Live(console=console, refresh_per_second=4, transient=transient)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def _print_line(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
+
+
+class TrainDisplay(_LiveDisplay):
+    """Listener of a training that displays its progress."""
+
+    def __init__(self, console: Console, config: TrainConfig) -> None:
+        """Leave the last table on the console."""
+        super().__init__(console, transient=False)
+        self._config = config
+        self._rows: deque[Row] = deque(maxlen=RATE_WINDOW)
+        self._evaluation = ""
+        self._actors_replaced = 0
+        self._last_line_time = -float("inf")
+
+    def updated(self, row: "Row") -> None:
+        """Show an update."""
+        self._rows.append(row)
+        self._actors_replaced += int(row.get("replaced", 0))
+        if self._console.is_terminal:
+            self._live.update(self._table())
+        elif time.monotonic() - self._last_line_time >= LINE_SECONDS or self._is_last_update:
+            self._last_line_time = time.monotonic()
+            self._print_line(self._line())
+
+    def checked(self, row: "Row", check: "Check", *, is_best: bool) -> None:
+        """Show a periodic evaluation."""
+        mark = ", the best so far" if is_best else ""
+        self._evaluation = f"{check.score:.2f} ± {check.standard_error:.2f}{mark}"
+        if not self._console.is_terminal:
+            self._print_line(f"check after {row['episodes']:,.0f} episodes: {self._evaluation}")
+
+    @property
+    def _is_last_update(self) -> bool:
+        return self._rows[-1]["episodes"] == self._config.total_episodes
+
+    @property
+    def _steps_per_second(self) -> float:
+        first, last = self._rows[0], self._rows[-1]
+        if len(self._rows) == 1:
+            return last["steps"] / max(last["seconds"], 1e-9)
+        return (last["steps"] - first["steps"]) / max(last["seconds"] - first["seconds"], 1e-9)
+
+    @property
+    def _seconds_left(self) -> float:
+        last = self._rows[-1]
+        episodes_per_second = self._steps_per_second * last["episodes"] / max(last["steps"], 1)
+        episodes_left = self._config.total_episodes - last["episodes"]
+        return episodes_left / episodes_per_second if episodes_per_second else float("inf")
+
+    def _line(self) -> str:
+        row = self._rows[-1]
+        replaced = f"  {actors_replaced(self._actors_replaced)}" if self._actors_replaced else ""
+        return (
+            f"{row['episodes']:,.0f}/{self._config.total_episodes:,} episodes  "
+            f"{self._steps_per_second:,.0f} steps/s  return {_return_of(row)}  "
+            f"{_compliance_of(row)}entropy {row['entropy']:.2f}  kl {row['kl']:.4f}  "
+            f"{_as_clock(self._seconds_left)} left{replaced}"
+        )
+
+    def _table(self) -> Table:
+        row = self._rows[-1]
+        table = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=self._config.total_episodes, completed=row["episodes"], width=50)
+        table.add_row("", bar)
+        table.add_row("episodes", f"{row['episodes']:,.0f} of {self._config.total_episodes:,}")
+        table.add_row("steps/s", f"{self._steps_per_second:,.0f}")
+        table.add_row("return", _return_of(row))
+        if "compliance" in row:
+            table.add_row("order", _compliance_of(row))
+        table.add_row("check on other seeds", self._evaluation or "none yet")
+        losses = f"policy {row['policy_loss']:.4f}  value {row['value_loss']:.4f}"
+        table.add_row("losses", losses)
+        policy = f"entropy {row['entropy']:.2f}  kl {row['kl']:.4f}"
+        table.add_row("policy", f"{policy}  clipped {row['clip_fraction']:.0%}")
+        table.add_row("time", f"{_as_clock(row['seconds'])}, {_as_clock(self._seconds_left)} left")
+        if self._actors_replaced:
+            table.add_row("cluster", actors_replaced(self._actors_replaced))
+        return table
+
+
+class SearchDisplay(_LiveDisplay):
+    """Listener of a search that displays its progress."""
+
+    def __init__(self, console: Console, config: "SearchConfig") -> None:
+        """Remove the table when the search ends."""
+        super().__init__(console, transient=True)
+        self._config = config
+        self._decision: Decision | None = None
+        self._posterior: Posterior | None = None
+        self._spent = 0
+        self._last_line_time = time.monotonic()
+
+    def training_started(
+        self, decision: "Decision", predicted: "Posterior | None", spent: int
+    ) -> None:
+        """Show the next order and the reason for it."""
+        self._decision, self._posterior, self._spent = decision, predicted, spent
+        if not self._console.is_terminal:
+            expected = ""
+            if decision.mean is not None:
+                expected = f", expected {decision.mean:.2f} ± {decision.std:.2f}"
+            budget = f"{spent:,}/{self._config.total_episodes:,} episodes spent"
+            self._print_line(
+                f"{decision.iteration}: {decision.order} ({decision.why}{expected}; {budget})"
+            )
+        elif self._config.backend == "ray":  # which reports no updates
+            self._live.update(self._table(None))
+
+    def updated(self, row: "Row") -> None:
+        """Show an update of the current training."""
+        if self._console.is_terminal:
+            self._live.update(self._table(row))
+        elif time.monotonic() - self._last_line_time >= LINE_SECONDS:
+            self._last_line_time = time.monotonic()
+            self._print_line(f"   {_training_state(row)}")
+
+    def checked(self, _row: "Row", _check: "Check", *, is_best: bool) -> None:
+        """Periodic evaluations are not shown."""
+
+    def training_ended(self, decision: "Decision") -> None:
+        """Print the result of a training."""
+        compliance = "undefined" if decision.compliance is None else f"{decision.compliance:.3f}"
+        reward = f"{decision.reward:.2f} ± {decision.standard_error:.2f}"
+        restarts = f", restarted {decision.repeated} times" if decision.repeated else ""
+        self._print_line(
+            f"   {decision.order}: {decision.outcome} after {decision.episodes:,} episodes, "
+            f"reward {reward}, compliance {compliance}{restarts}"
+        )
+
+    def _table(self, row: "Row | None") -> Table:
+        total = self._config.total_episodes
+        spent = self._spent + (int(row["episodes"]) if row else 0)
+        table = Table.grid(padding=(0, 2))
+        table.add_row("", ProgressBar(total=total, completed=spent, width=50))
+        table.add_row("episodes", f"{spent:,} of {total:,}")
+        if self._decision is not None:
+            table.add_row(f"order {self._decision.iteration}", self._decision.order)
+        if row is not None:
+            table.add_row("", _training_state(row))
+        if self._posterior is not None:
+            mean, std = self._posterior.mean, self._posterior.std
+            for number in (-mean).argsort(kind="stable")[:POSTERIOR_ROWS]:
+                score = f"{mean[number]:.2f} ± {std[number]:.2f}"
+                table.add_row("posterior", f"{ALL_ORDERS[number]}  {score}")
+        return table
+
+
+def _return_of(row: "Row") -> str:
+    if np.isnan(row["return_mean"]):
+        return "-"
+    return f"{row['return_mean']:.2f} ± {row['return_std']:.2f}"
+
+
+def _compliance_of(row: "Row") -> str:
+    if "compliance" not in row or np.isnan(row["compliance"]):
+        return ""
+    return (
+        f"compliance {row['compliance']:.3f}  coverage {row['coverage']:.2f}  "
+        f"wasted fixes {row['wasted_fixes']:.0f}  "
+    )
+
+
+def _training_state(row: "Row") -> str:
+    compliance = "-" if row.get("compliance") is None else f"{row['compliance']:.3f}"
+    return (
+        f"{row['episodes']:,.0f} episodes  return {row['return_mean']:.2f}  "
+        f"compliance {compliance}  entropy {row['entropy']:.2f}"
+    )
+
+
+def _as_clock(seconds: float) -> str:
+    """Hours, minutes and seconds, as h:mm:ss or m:ss."""
+    if not np.isfinite(seconds):
+        return "-"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
