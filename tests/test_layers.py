@@ -1,9 +1,10 @@
-"""Imports point down, and each heavy library has one home."""
+"""Imports: layers point down, no cycles, one home per heavy library, dynamic imports included."""
 
 import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -43,23 +44,65 @@ HOMES = {
 }
 
 
+# Modules that import a module whose name is known only at run time: lazy re-exports, CybORG's
+# modules, and the environment of a user given as "module:function".
+COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool.envs.learning")
+MAX_MODULES = 130
+
+
 def module_name(path: Path) -> str:
     parts = path.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_by(source: str) -> Iterator[str]:
-    """Every module named by an import, wherever it stands; of `from a import b`, `a.b`."""
+def read(path: Path) -> str:
+    return (SOURCE / path).read_text(encoding="utf-8")
+
+
+def imported_names(source: str) -> Iterator[str]:
+    """Names of all imports of a module, `a.b` for `from a import b`, wherever they are.
+
+    A dynamic import counts as an import of its argument; the argument counts as "?" if it is not
+    a constant.
+    """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and is_dynamic_import(node.func):
+            yield constant_text(node.args[0])
+
+
+def is_dynamic_import(function: ast.expr) -> bool:
+    names = ("import_module", "__import__", "importorskip")
+    if isinstance(function, ast.Attribute):
+        return function.attr in names
+    return isinstance(function, ast.Name) and function.id in names
+
+
+def constant_text(argument: ast.expr) -> str:
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+        return argument.value
+    return "?"
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Modules of ours that each module of ours imports, inside of functions too."""
+    modules = {"cagepool._core": "", **{module_name(path): read(path) for path in MODULES}}
+
+    def owner(name: str) -> str:
+        return name if name in modules else name.rpartition(".")[0]
+
+    return {
+        importer: {owner(name) for name in imported_names(source)} & modules.keys()
+        for importer, source in modules.items()
+    }
 
 
 def layer_of(name: str) -> tuple[str, ...] | None:
-    """The layer of a module of ours by its longest prefix; none for a leaf."""
+    """Layer of a module of ours, found by its longest prefix; none for a leaf."""
     inner = FACADES.get(name, name.removeprefix("cagepool."))
     if inner.partition(".")[0] in LEAVES:
         return None
@@ -84,15 +127,48 @@ def is_home(library: str, name: str) -> bool:
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_imports_point_down(path: Path) -> None:
     name = module_name(path)
-    imported = imported_by((SOURCE / path).read_text())
+    imported = imported_names(read(path))
     assert [other for other in imported if not may_import(name, other)] == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_a_heavy_library_is_imported_in_its_home_only(path: Path) -> None:
-    imported = {other.partition(".")[0] for other in imported_by((SOURCE / path).read_text())}
+    imported = {other.partition(".")[0] for other in imported_names(read(path))}
     heavy = imported & HOMES.keys()
     assert [library for library in heavy if not is_home(library, module_name(path))] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_dynamic_imports_name_their_module(path: Path) -> None:
+    computed = "?" in imported_names(read(path))
+    assert not computed or module_name(path) in COMPUTED_IMPORTS
+
+
+def test_modules_do_not_import_each_other_in_a_cycle() -> None:
+    try:
+        TopologicalSorter(import_graph()).prepare()
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+
+
+def test_there_are_at_most_130_modules() -> None:
+    assert len(MODULES) <= MAX_MODULES
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import a.b, c", ["a.b", "c"]),
+        ("from a import b as x", ["a.b"]),
+        ("def f():\n    import_module('ray')", ["ray"]),
+        ("importlib.import_module('stable_baselines3.ppo')", ["stable_baselines3.ppo"]),
+        ("__import__('torch')", ["torch"]),
+        ("import_module(name)", ["?"]),
+        ("find_spec('ray')", []),
+    ],
+)
+def test_imports_of_every_form_are_found(source: str, names: list[str]) -> None:
+    assert [*imported_names(source)] == names
 
 
 @pytest.mark.parametrize(
