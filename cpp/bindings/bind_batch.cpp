@@ -3,9 +3,16 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bindings/buffers.hpp"
 #include "bindings/module.hpp"
@@ -15,90 +22,95 @@
 using namespace nanobind::literals;
 
 namespace cagepool {
+
+template <>
+struct RowType<Counters> {
+  using Scalar = std::int32_t;
+  static constexpr std::size_t kColumns = kCounterCount;
+};
+
 namespace {
 
-/// The arrays that a batch writes; held here so that they live as long as it does.
-struct Buffers {
-  std::optional<Rows<float>> float_observations;
-  std::optional<Bytes> byte_observations;
-  Row<double> rewards;
-  Row<bool> truncations;
-  Bytes moves;
-  Bytes true_state;
-  std::optional<Rows<float>> float_final_observations;
-  std::optional<Bytes> byte_final_observations;
-  Row<double> episode_returns;
-  Row<std::int32_t> episode_lengths;
-  std::optional<Row<std::uint8_t>> orders;
-  std::optional<Rows<std::int32_t>> counters;
-  std::optional<Rows<std::int32_t>> episode_counters;
-  std::optional<Row<double>> alignment;
+template <class Element>
+void set_array(const Buffer& buffer, std::span<Element>& array) {
+  array = buffer.rows<Element>();
+}
+void set_array(const Buffer& buffer, ObservationArray& array) {
+  array = {};
+  if (buffer.has_type<std::uint8_t>()) {
+    array.bytes = buffer.rows<Observation<std::uint8_t>>();
+  } else {
+    array.floats = buffer.rows<Observation<float>>();
+  }
+}
+
+/// The arrays that a batch writes, by name. They stay alive as long as this lives.
+class OutputBuffers {
+ public:
+  explicit OutputBuffers(const nb::dict& arrays) {
+    for_each_output([&](const auto& field) {
+      if (!arrays.contains(field.name))
+        throw std::invalid_argument("outputs must have an array `" + std::string(field.name) + "`");
+      const auto place =
+          buffers_.emplace(field.name, std::make_unique<Buffer>(arrays[field.name], field.name));
+      set_array(*place.first->second, spans_.*field.array);
+    });
+    for (const auto& [name, array] : arrays) {
+      if (!buffers_.contains(nb::cast<std::string>(name)))
+        throw std::invalid_argument("outputs must be arrays of a batch, got `" +
+                                    nb::cast<std::string>(name) + "`");
+    }
+  }
+
+  const Outputs& spans() const { return spans_; }
+  void replace(const char* name, std::unique_ptr<Buffer> buffer) {
+    buffers_[name] = std::move(buffer);
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<Buffer>> buffers_;
+  Outputs spans_;
 };
 
-std::span<Counters> counters_of(const std::optional<Rows<std::int32_t>>& array) {
-  if (!array) return {};
-  if (array->shape(1) != kCounters) throw std::invalid_argument("counters must have 5 columns");
-  return {reinterpret_cast<Counters*>(array->data()), array->shape(0)};
+/// Name, possible NumPy types, columns and condition of one output.
+using OutputDescription =
+    std::tuple<const char*, std::vector<std::string>, std::size_t, OutputCondition>;
+
+template <class Element>
+OutputDescription description(const OutputField<std::span<Element>>& field) {
+  return {field.name,
+          {numpy_type<typename RowType<Element>::Scalar>()},
+          RowType<Element>::kColumns,
+          field.condition};
+}
+OutputDescription description(const OutputField<ObservationArray>& field) {
+  return {field.name,
+          {numpy_type<float>(), numpy_type<std::uint8_t>()},
+          kObservationSize,
+          field.condition};
 }
 
-Outputs outputs_of(const Buffers& buffers) {
-  Outputs out{};
-  if (buffers.float_observations) out.float_observations = span_of(*buffers.float_observations);
-  if (buffers.byte_observations) out.byte_observations = span_of(*buffers.byte_observations);
-  out.rewards = span_of(buffers.rewards);
-  out.truncations = span_of(buffers.truncations);
-  out.moves = structs_of<Moves>(buffers.moves, "moves");
-  out.true_state = structs_of<TrueState>(buffers.true_state, "true_state");
-  if (buffers.float_final_observations)
-    out.float_final_observations = span_of(*buffers.float_final_observations);
-  if (buffers.byte_final_observations)
-    out.byte_final_observations = span_of(*buffers.byte_final_observations);
-  out.episode_returns = span_of(buffers.episode_returns);
-  out.episode_lengths = span_of(buffers.episode_lengths);
-  if (buffers.orders) out.orders = span_of(*buffers.orders);
-  out.counters = counters_of(buffers.counters);
-  out.episode_counters = counters_of(buffers.episode_counters);
-  if (buffers.alignment) out.alignment = span_of(*buffers.alignment);
-  return out;
+std::vector<OutputDescription> output_fields() {
+  std::vector<OutputDescription> fields;
+  for_each_output([&](const auto& field) { fields.push_back(description(field)); });
+  return fields;
 }
 
-/// What each game of a batch is, an array a property.
-struct Settings {
-  Row<const std::uint64_t> seeds;
-  Row<const std::uint16_t> horizons;
-  Row<const std::uint8_t> reds;
-  Row<const std::uint8_t> editions;
-  Row<const bool> greens;
-};
-
-std::vector<Setting> settings_of(const Settings& arrays) {
-  const std::size_t games = arrays.seeds.size();
-  if (arrays.horizons.size() != games || arrays.reds.size() != games ||
-      arrays.editions.size() != games || arrays.greens.size() != games) {
-    throw std::invalid_argument("the arrays of settings must have one length");
-  }
-  std::vector<Setting> settings(games);
-  for (std::size_t id = 0; id < games; ++id) {
-    settings[id] = {.seed = arrays.seeds.data()[id],
-                    .next_episode = 0,
-                    .horizon = arrays.horizons.data()[id],
-                    .reds = arrays.reds.data()[id],
-                    .edition = static_cast<Edition>(arrays.editions.data()[id]),
-                    .green = arrays.greens.data()[id],
-                    .unused = {}};
-  }
-  return settings;
+std::vector<GameConfig> configs_of(nb::handle array) {
+  const Buffer buffer(array, "configs", Buffer::Access::kRead);
+  const auto configs = buffer.rows<const GameConfig>();
+  return {configs.begin(), configs.end()};
 }
 
-// Fewer games are stepped before another thread could take the GIL.
-constexpr std::size_t kGamesWorthTheGil = 16;
+// With fewer games, a step takes less time than to release and take the GIL.
+constexpr std::size_t kMinGamesToReleaseGil = 16;
 
 class BoundBatch {
  public:
-  BoundBatch(const Settings& settings, Buffers buffers, Autoreset autoreset,
+  BoundBatch(nb::handle configs, const nb::dict& outputs, Autoreset autoreset,
              const ComplianceRule& rule, int threads)
-      : buffers_(std::move(buffers)),
-        batch_(settings_of(settings), outputs_of(buffers_), autoreset, rule, threads) {}
+      : buffers_(outputs),
+        batch_(configs_of(configs), buffers_.spans(), autoreset, rule, threads) {}
 
   Batch& batch() { return batch_; }
 
@@ -106,27 +118,26 @@ class BoundBatch {
     const IntRow blue(actions, "actions");
     const IntRow red(red_actions, "red_actions", true);
     const IntRow games(ids, "ids", true);
-    const auto chosen = games.given() ? std::optional(games.span()) : std::nullopt;
+    const auto chosen = games.is_given() ? std::optional(games.span()) : std::nullopt;
     std::optional<nb::gil_scoped_release> release;
-    if (blue.span().size() >= kGamesWorthTheGil) release.emplace();
+    if (blue.span().size() >= kMinGamesToReleaseGil) release.emplace();
     return batch_.step(blue.span(), red.span(), chosen);
   }
 
-  void redirect(const Rows<float>& observations) {
-    batch_.redirect(span_of(observations));
-    buffers_.float_observations = observations;
-  }
-  void redirect_bytes(const Bytes& observations) {
-    batch_.redirect(span_of(observations));
-    buffers_.byte_observations = observations;
+  void redirect_observations(nb::handle observations) {
+    auto buffer = std::make_unique<Buffer>(observations, "observations");
+    ObservationArray array;
+    set_array(*buffer, array);
+    batch_.redirect_observations(array);
+    buffers_.replace("observations", std::move(buffer));
   }
 
  private:
-  Buffers buffers_;
+  OutputBuffers buffers_;
   Batch batch_;
 };
 
-nb::bytes save_one(BoundBatch& self, std::int64_t id) {
+nb::bytes save_snapshot(BoundBatch& self, std::int64_t id) {
   const std::vector<std::uint8_t> bytes = self.batch().save(id);
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -144,103 +155,57 @@ void restore_games(BoundBatch& self, nb::handle ids, const nb::typed<nb::list, n
   self.batch().restore(IntRow(ids, "ids").span(), views);
 }
 
-nb::bytes sessions(BoundBatch& self, std::int64_t id) {
-  const std::vector<Session> log = self.batch().log(id);
+nb::bytes session_log(BoundBatch& self, std::int64_t id) {
+  const std::vector<Session> log = self.batch().session_log(id);
   return nb::bytes(log.data(), log.size());
 }
 
-void describe_games(BoundBatch& self, const Bytes& rows) {
-  self.batch().describe(structs_of<TraceRow>(rows, "rows"));
-}
-
-/// The inputs of a trace, as they came.
-struct Trace {
-  Row<const std::int8_t> red;
-  Row<const std::int8_t> green;
-  Row<const std::int8_t> edition;
-  Rows<const std::uint8_t> blue_action;
-  Rows<const std::int8_t> green_host;
-  Rows<const std::int8_t> red_target;
-  Rows<const std::int8_t> exploit;
-  Rows<const std::int8_t> detected;
-  Rows<const std::int8_t> esc_pick;
-};
-
-void replay_trace(const Trace& trace, const Bytes& rows) {
-  const TraceInputs inputs{.episodes = trace.blue_action.shape(0),
-                           .steps = trace.blue_action.shape(1),
-                           .red = span_of(trace.red),
-                           .green = span_of(trace.green),
-                           .edition = span_of(trace.edition),
-                           .blue_action = span_of(trace.blue_action),
-                           .green_host = span_of(trace.green_host),
-                           .red_target = span_of(trace.red_target),
-                           .exploit = span_of(trace.exploit),
-                           .detected = span_of(trace.detected),
-                           .esc_pick = span_of(trace.esc_pick)};
-  replay(inputs, structs_of<TraceRow>(rows, "rows"));
+void replay_trace(nb::handle episodes, nb::handle inputs, nb::handle rows) {
+  const Buffer episode_rows(episodes, "episodes", Buffer::Access::kRead);
+  const Buffer input_rows(inputs, "inputs", Buffer::Access::kRead);
+  const Buffer step_rows(rows, "rows");
+  replay(episode_rows.rows<const TraceEpisode>(), input_rows.rows<const TraceInput>(),
+         step_rows.rows<TraceRow>());
 }
 
 }  // namespace
 
 void bind_batch(nb::module_& m) {
-  m.def(
-      "replay",
-      [](Row<const std::int8_t> red, Row<const std::int8_t> green, Row<const std::int8_t> edition,
-         Rows<const std::uint8_t> blue_action, Rows<const std::int8_t> green_host,
-         Rows<const std::int8_t> red_target, Rows<const std::int8_t> exploit,
-         Rows<const std::int8_t> detected, Rows<const std::int8_t> esc_pick, Bytes rows) {
-        replay_trace(
-            {red, green, edition, blue_action, green_host, red_target, exploit, detected, esc_pick},
-            rows);
-      },
-      nb::kw_only(), "red"_a.noconvert(), "green"_a.noconvert(), "edition"_a.noconvert(),
-      "blue_action"_a.noconvert(), "green_host"_a.noconvert(), "red_target"_a.noconvert(),
-      "exploit"_a.noconvert(), "detected"_a.noconvert(), "esc_pick"_a.noconvert(),
-      "rows"_a.noconvert(), "Play recorded games again, writing a row for each step.");
+  nb::enum_<OutputCondition>(m, "OutputCondition", "Batches that have an output.")
+      .value("ALWAYS", OutputCondition::kAlways)
+      .value("SAME_STEP_RESET", OutputCondition::kSameStepReset)
+      .value("ORDER", OutputCondition::kOrder);
+  m.def("output_fields", &output_fields,
+        "Arrays that a batch writes: name, possible NumPy types, columns, condition.");
+  m.def("replay", &replay_trace, nb::kw_only(), "episodes"_a, "inputs"_a, "rows"_a,
+        nb::sig("def replay(*, episodes: numpy.typing.NDArray[numpy.uint8], "
+                "inputs: numpy.typing.NDArray[numpy.uint8], "
+                "rows: numpy.typing.NDArray[numpy.uint8]) -> None"),
+        "Replay recorded games and write one row per step. Arguments are structs as rows of bytes: "
+        "trace_episode, trace_input and trace_row of `struct_layouts`.");
 
-  nb::class_<BoundBatch>(m, "Batch",
-                         "Many games stepped together into arrays that the caller owns.")
+  nb::class_<BoundBatch>(m, "Batch", "Many games that are stepped together.")
       .def(
           "__init__",
-          [](BoundBatch* self, Row<const std::uint64_t> seeds, Row<const std::uint16_t> horizons,
-             Row<const std::uint8_t> reds, Row<const std::uint8_t> editions, Row<const bool> greens,
-             std::optional<Rows<float>> float_observations, std::optional<Bytes> byte_observations,
-             Row<double> rewards, Row<bool> truncations, Bytes moves, Bytes true_state,
-             std::optional<Rows<float>> float_final_observations,
-             std::optional<Bytes> byte_final_observations, Row<double> episode_returns,
-             Row<std::int32_t> episode_lengths, std::optional<Row<std::uint8_t>> orders,
-             std::optional<Rows<std::int32_t>> counters,
-             std::optional<Rows<std::int32_t>> episode_counters,
-             std::optional<Row<double>> alignment, Autoreset autoreset, Knowledge knowledge,
-             Definition definition, double lambda, int threads) {
-            Buffers buffers{float_observations,
-                            byte_observations,
-                            rewards,
-                            truncations,
-                            moves,
-                            true_state,
-                            float_final_observations,
-                            byte_final_observations,
-                            episode_returns,
-                            episode_lengths,
-                            orders,
-                            counters,
-                            episode_counters,
-                            alignment};
-            new (self) BoundBatch({seeds, horizons, reds, editions, greens}, std::move(buffers),
-                                  autoreset, {knowledge, definition, lambda}, threads);
+          [](BoundBatch* self, nb::handle configs, const nb::dict& outputs, Autoreset autoreset,
+             Knowledge knowledge, Definition definition, double lambda, int threads) {
+            new (self)
+                BoundBatch(configs, outputs, autoreset, {knowledge, definition, lambda}, threads);
           },
-          nb::kw_only(), "seeds"_a.noconvert(), "horizons"_a.noconvert(), "reds"_a.noconvert(),
-          "editions"_a.noconvert(), "greens"_a.noconvert(),
-          "float_observations"_a.noconvert().none(), "byte_observations"_a.noconvert().none(),
-          "rewards"_a.noconvert(), "truncations"_a.noconvert(), "moves"_a.noconvert(),
-          "true_state"_a.noconvert(), "float_final_observations"_a.noconvert().none(),
-          "byte_final_observations"_a.noconvert().none(), "episode_returns"_a.noconvert(),
-          "episode_lengths"_a.noconvert(), "orders"_a.noconvert().none(),
-          "counters"_a.noconvert().none(), "episode_counters"_a.noconvert().none(),
-          "alignment"_a.noconvert().none(), "autoreset"_a, "knowledge"_a, "definition"_a,
-          "alignment_lambda"_a, "threads"_a)
+          nb::kw_only(), "configs"_a, "outputs"_a, "autoreset"_a, "knowledge"_a, "definition"_a,
+          "alignment_lambda"_a, "threads"_a,
+          nb::sig("def __init__(self, *, configs: numpy.typing.NDArray[numpy.uint8], "
+                  "outputs: dict[str, numpy.typing.NDArray[typing.Any]], autoreset: Autoreset, "
+                  "knowledge: Knowledge, definition: Definition, alignment_lambda: float, "
+                  "threads: int) -> None"),
+          "Create a batch that writes to these arrays.\n\n"
+          "Args:\n"
+          "    configs: One game_config of `struct_layouts` per game, as rows of bytes.\n"
+          "    outputs: All arrays of `output_fields`, by name.\n\n"
+          "Raises:\n"
+          "    TypeError: an array has another type or rank.\n"
+          "    ValueError: an array is missing, unknown or has another shape, or a value is not "
+          "valid.")
       .def_prop_ro("games", [](BoundBatch& self) { return self.batch().games(); })
       .def_prop_ro("threads", [](BoundBatch& self) { return self.batch().threads(); })
       .def("step", &BoundBatch::step, "actions"_a.none(), "red_actions"_a.none() = nb::none(),
@@ -248,18 +213,20 @@ void bind_batch(nb::module_& m) {
            nb::sig("def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: "
                    "numpy.typing.NDArray[numpy.int64] | None = None, ids: "
                    "numpy.typing.NDArray[numpy.int64] | None = None) -> int"),
-           "Play one action in every game, or in those named; returns how many episodes ended.\n\n"
-           "Raises:\n    IndexError: an action or a game is out of range; nothing was played.")
+           "Play one action in every game, or in the games `ids`; returns how many episodes "
+           "ended.\n\n"
+           "Raises:\n    IndexError: an action or a game is out of range; no game was stepped.")
       .def(
           "reset",
           [](BoundBatch& self, nb::handle ids,
              const std::optional<Row<const std::uint64_t>>& seeds) {
-            self.batch().reset(IntRow(ids, "ids").span(), span_of(seeds));
+            self.batch().reset(IntRow(ids, "ids").span(),
+                               seeds ? span_of(*seeds) : std::span<const std::uint64_t>());
           },
           "ids"_a.none(), "seeds"_a.noconvert().none() = nb::none(),
           nb::sig("def reset(self, ids: numpy.typing.NDArray[numpy.int64], "
                   "seeds: numpy.typing.NDArray[numpy.uint64] | None = None) -> None"),
-          "Start new episodes; with seeds, the first ones of new streams.")
+          "Start new episodes; with seeds, the first ones of new random streams.")
       .def(
           "reseed",
           [](BoundBatch& self, nb::handle ids, const Row<const std::uint64_t>& seeds) {
@@ -268,25 +235,32 @@ void bind_batch(nb::module_& m) {
           "ids"_a.none(), "seeds"_a.noconvert(),
           nb::sig("def reseed(self, ids: numpy.typing.NDArray[numpy.int64], "
                   "seeds: numpy.typing.NDArray[numpy.uint64]) -> None"),
-          "Let the rest of the episode draw from other streams.")
-      .def("redirect", &BoundBatch::redirect, "observations"_a.noconvert(),
-           "Write observations here from now on.")
-      .def("redirect", &BoundBatch::redirect_bytes, "observations"_a.noconvert())
-      .def("save", &save_one, "id"_a, "One game as bytes.")
+          "Switch games to new random streams from their current step on.")
+      .def("redirect_observations", &BoundBatch::redirect_observations, "observations"_a,
+           nb::sig("def redirect_observations(self, observations: numpy.typing.NDArray[typing.Any]) -> "
+                   "None"),
+           "Write observations to another array of the same type and shape from now on.")
+      .def("save", &save_snapshot, "id"_a, "Return a snapshot of one game.")
       .def("restore", &restore_games, "ids"_a.none(), "blobs"_a,
            nb::sig("def restore(self, ids: numpy.typing.NDArray[numpy.int64], "
                    "blobs: list[bytes]) -> None"),
-           "Put saved games in the place of others.")
-      .def("sessions", &sessions, "id"_a,
-           "A byte for each red session of the episode, in order of creation.")
+           "Replace games by snapshots; no game changes if any snapshot is refused.")
+      .def("session_log", &session_log, "id"_a,
+           "Red's sessions of the episode, one byte each, in order of creation.")
       .def(
           "stream_key", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).key; },
           "id"_a, "Key of the random stream of the game's episode.")
       .def(
           "steps", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).step; },
           "id"_a, "Steps played in the game's episode.")
-      .def("describe", &describe_games, "rows"_a.noconvert(),
-           "Write the state of every game as a trace has it.");
+      .def(
+          "write_trace_rows",
+          [](BoundBatch& self, nb::handle rows) {
+            self.batch().write_trace_rows(Buffer(rows, "rows").rows<TraceRow>());
+          },
+          "rows"_a,
+          nb::sig("def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None"),
+          "Write the state of every game: the fields `s_*` of one trace row per game.");
 }
 
 }  // namespace cagepool

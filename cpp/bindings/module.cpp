@@ -5,6 +5,8 @@
 #include "bindings/module.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -18,15 +20,14 @@
 using namespace nanobind::literals;
 
 namespace cagepool {
-
 namespace {
 
 std::vector<int> host_loss_tenths() {
   std::vector<int> tenths;
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kHostCount; ++host) {
     Game game{};
     game.privileged = bit(host);
-    tenths.push_back(loss_tenths(game));
+    tenths.push_back(penalty_tenths(game));
   }
   return tenths;
 }
@@ -34,20 +35,18 @@ std::vector<int> host_loss_tenths() {
 }  // namespace
 
 NB_MODULE(_core, m) {
-  m.doc() = "The game of CAGE Challenge 2, natively.";
-  m.attr("HOST_COUNT") = kHosts;
-  m.attr("SUBNET_COUNT") = kSubnets;
-  m.attr("ACTION_COUNT") = kActions;
-  m.attr("RED_ACTION_COUNT") = kRedActions;
+  m.doc() = "Native simulator of CAGE Challenge 2.";
+  m.attr("HOST_COUNT") = kHostCount;
+  m.attr("SUBNET_COUNT") = kSubnetCount;
+  m.attr("ACTION_COUNT") = kActionCount;
+  m.attr("RED_ACTION_COUNT") = kRedActionCount;
   m.attr("OBSERVATION_SIZE") = kObservationSize;
-  m.attr("COUNTER_COUNT") = kCounters;
-  m.attr("TYPE_COUNT") = kTypes;
-  m.attr("ORDER_COUNT") = kOrders;
+  m.attr("COUNTER_COUNT") = kCounterCount;
+  m.attr("TYPE_COUNT") = kTypeCount;
+  m.attr("ORDER_COUNT") = kOrderCount;
   m.attr("COMPILER") = __VERSION__;
   m.attr("GAME_BYTES") = sizeof(Game);
   m.attr("TRUE_STATE_BYTES") = sizeof(TrueState);
-  m.attr("MOVES_BYTES") = sizeof(Moves);
-  m.attr("TRACE_ROW_BYTES") = sizeof(TraceRow);
   m.attr("MAX_STEPS") = std::numeric_limits<std::uint16_t>::max();
   m.attr("RESTORE_TENTHS") = kRestoreTenths;
   m.attr("OUTAGE_TENTHS") = kOutageTenths;
@@ -92,24 +91,22 @@ NB_MODULE(_core, m) {
 
   m.def("host_loss_tenths", &host_loss_tenths,
         "Tenths of reward that blue loses per step while red is privileged, by host.");
-  m.def("true_state_fields", &true_state_fields,
-        "Members of a true state: name, NumPy type, offset, count.");
-  m.def("moves_fields", &moves_fields,
-        "Members of a step's moves: name, NumPy type, offset, count.");
-  m.def("trace_fields", &trace_fields,
-        "Members of a replayed step: name, NumPy type, offset, count.");
+  m.def("struct_layouts", &struct_layouts,
+        "Structs that cross as rows of bytes, by name: size in bytes, and members as (name, NumPy "
+        "type, offset, number of values).");
   m.def(
       "blue_action",
       [](std::size_t index) {
         const BlueAction& action = kBlueActions.at(index);
-        return std::tuple(action.kind, int{action.host}, int{action.decoy}, action.places != 0);
+        return std::tuple(action.kind, int{action.host}, int{action.decoy}, action.decoy_bit != 0);
       },
       "index"_a,
-      "Kind, host, decoy and whether the host can ever take that decoy, of one of blue's actions.");
+      "Kind, host and decoy of one of blue's actions, and whether the host can ever take the "
+      "decoy.");
   m.def(
       "red_action",
       [](std::size_t index) {
-        const RedAction& action = kRedActionTable.at(index);
+        const RedAction& action = kRedActions.at(index);
         return std::tuple(action.kind, action.target);
       },
       "index"_a, "Kind and target of one of red's actions.");

@@ -1,67 +1,108 @@
 #pragma once
-// The members of the structs that cross as bytes, so that Python need not retype them.
+// Members of the structs that Python reads or writes as NumPy structured arrays. Types, offsets and
+// sizes come from the structs themselves.
 
 #include <cstddef>
+#include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "bindings/buffers.hpp"
+#include "core/episode.hpp"
 #include "core/trace.hpp"
 
 namespace cagepool {
 
-/// Name, NumPy type, offset and count of one member of a struct.
-using Field = std::tuple<const char*, const char*, std::size_t, std::size_t>;
+/// Name, NumPy type, offset and number of values of one member.
+using Field = std::tuple<const char*, std::string, std::size_t, std::size_t>;
+
+template <class Struct, class Member>
+Field field(const char* name, Member Struct::* member) {
+  static constexpr Struct kInstance{};
+  const auto offset = reinterpret_cast<const char*>(&(kInstance.*member)) -
+                      reinterpret_cast<const char*>(&kInstance);
+  return {name, numpy_type<typename RowType<Member>::Scalar>(), static_cast<std::size_t>(offset),
+          RowType<Member>::kColumns};
+}
+
+/// Size in bytes and members of a struct.
+using StructLayout = std::tuple<std::size_t, std::vector<Field>>;
+
+inline std::vector<Field> game_config_fields() {
+  return {field("seed", &GameConfig::seed),       field("next_episode", &GameConfig::next_episode),
+          field("horizon", &GameConfig::horizon), field("reds", &GameConfig::reds),
+          field("edition", &GameConfig::edition), field("green", &GameConfig::green)};
+}
 
 inline std::vector<Field> true_state_fields() {
-  return {{"decoys", "u2", offsetof(TrueState, decoys), kHosts},
-          {"access", "u1", offsetof(TrueState, access), kHosts},
-          {"privileged", "u1", offsetof(TrueState, privileged), kHosts},
-          {"user_seen", "u1", offsetof(TrueState, user_seen), kHosts},
-          {"user_unseen", "u1", offsetof(TrueState, user_unseen), kHosts},
-          {"malware", "u1", offsetof(TrueState, malware), kHosts},
-          {"compromised", "u1", offsetof(TrueState, compromised), kHosts},
-          {"ot_running", "u1", offsetof(TrueState, ot_running), 1},
-          {"ot_pid_known", "u1", offsetof(TrueState, ot_pid_known), 1},
-          {"ot_service_known", "u1", offsetof(TrueState, ot_service_known), 1},
-          {"mail_immune", "u1", offsetof(TrueState, mail_immune), 1},
-          {"red", "u1", offsetof(TrueState, red), 1},
-          {"edition", "u1", offsetof(TrueState, edition), 1}};
+  return {field("decoys", &TrueState::decoys),
+          field("access", &TrueState::access),
+          field("privileged", &TrueState::privileged),
+          field("user_seen", &TrueState::user_seen),
+          field("user_unseen", &TrueState::user_unseen),
+          field("malware", &TrueState::malware),
+          field("compromised", &TrueState::compromised),
+          field("ot_running", &TrueState::ot_running),
+          field("ot_pid_known", &TrueState::ot_pid_known),
+          field("ot_service_known", &TrueState::ot_service_known),
+          field("mail_immune", &TrueState::mail_immune),
+          field("red", &TrueState::red),
+          field("edition", &TrueState::edition)};
 }
 
 inline std::vector<Field> moves_fields() {
-  return {{"blue_action", "u1", offsetof(Moves, blue_action), 1},
-          {"blue_success", "i1", offsetof(Moves, blue_success), 1},
-          {"red_kind", "i1", offsetof(Moves, red_kind), 1},
-          {"red_target", "i1", offsetof(Moves, red_target), 1},
-          {"red_success", "i1", offsetof(Moves, red_success), 1},
-          {"exploit", "i1", offsetof(Moves, exploit), 1},
-          {"detected", "i1", offsetof(Moves, detected), 1},
-          {"green_host", "i1", offsetof(Moves, green_host), 1}};
+  return {field("blue_action", &Moves::blue_action), field("blue_success", &Moves::blue_success),
+          field("red_kind", &Moves::red_kind),       field("red_target", &Moves::red_target),
+          field("red_success", &Moves::red_success), field("exploit", &Moves::exploit),
+          field("detected", &Moves::detected),       field("green_host", &Moves::green_host)};
 }
 
-inline std::vector<Field> trace_fields() {
-  return {{"obs", "u1", offsetof(TraceRow, obs), kObservationSize},
-          {"s_decoys", "u2", offsetof(TraceRow, s_decoys), kHosts},
-          {"s_red_ports", "u2", offsetof(TraceRow, s_red_ports), kHosts},
-          {"s_meander", "u2", offsetof(TraceRow, s_meander), 4},
-          {"reward_tenths", "i2", offsetof(TraceRow, reward_tenths), 1},
-          {"s_priv", "i1", offsetof(TraceRow, s_priv), kHosts},
-          {"s_user_seen", "i1", offsetof(TraceRow, s_user_seen), kHosts},
-          {"s_user_unseen", "i1", offsetof(TraceRow, s_user_unseen), kHosts},
-          {"s_malware", "i1", offsetof(TraceRow, s_malware), kHosts},
-          {"s_known_ip", "i1", offsetof(TraceRow, s_known_ip), kHosts},
-          {"s_known_host", "i1", offsetof(TraceRow, s_known_host), kHosts},
-          {"s_known_net", "i1", offsetof(TraceRow, s_known_net), kSubnets},
-          {"s_ot", "i1", offsetof(TraceRow, s_ot), 3},
-          {"s_bline_pos", "i1", offsetof(TraceRow, s_bline_pos), 1},
-          {"blue_success", "i1", offsetof(TraceRow, blue_success), 1},
-          {"green_host", "i1", offsetof(TraceRow, green_host), 1},
-          {"red_kind", "i1", offsetof(TraceRow, red_kind), 1},
-          {"red_target", "i1", offsetof(TraceRow, red_target), 1},
-          {"red_success", "i1", offsetof(TraceRow, red_success), 1},
-          {"exploit", "i1", offsetof(TraceRow, exploit), 1},
-          {"detected", "i1", offsetof(TraceRow, detected), 1},
-          {"esc_pick", "i1", offsetof(TraceRow, esc_pick), 1}};
+inline std::vector<Field> trace_episode_fields() {
+  return {field("red", &TraceEpisode::red), field("green", &TraceEpisode::green),
+          field("edition", &TraceEpisode::edition)};
+}
+
+inline std::vector<Field> trace_input_fields() {
+  return {
+      field("blue_action", &TraceInput::blue_action), field("green_host", &TraceInput::green_host),
+      field("red_target", &TraceInput::red_target),   field("exploit", &TraceInput::exploit),
+      field("detected", &TraceInput::detected),       field("esc_pick", &TraceInput::esc_pick)};
+}
+
+inline std::vector<Field> trace_row_fields() {
+  return {field("obs", &TraceRow::obs),
+          field("s_decoys", &TraceRow::s_decoys),
+          field("s_red_ports", &TraceRow::s_red_ports),
+          field("s_meander", &TraceRow::s_meander),
+          field("reward_tenths", &TraceRow::reward_tenths),
+          field("s_priv", &TraceRow::s_priv),
+          field("s_user_seen", &TraceRow::s_user_seen),
+          field("s_user_unseen", &TraceRow::s_user_unseen),
+          field("s_malware", &TraceRow::s_malware),
+          field("s_known_ip", &TraceRow::s_known_ip),
+          field("s_known_host", &TraceRow::s_known_host),
+          field("s_known_net", &TraceRow::s_known_net),
+          field("s_ot", &TraceRow::s_ot),
+          field("s_bline_pos", &TraceRow::s_bline_pos),
+          field("blue_success", &TraceRow::blue_success),
+          field("green_host", &TraceRow::green_host),
+          field("red_kind", &TraceRow::red_kind),
+          field("red_target", &TraceRow::red_target),
+          field("red_success", &TraceRow::red_success),
+          field("exploit", &TraceRow::exploit),
+          field("detected", &TraceRow::detected),
+          field("esc_pick", &TraceRow::esc_pick)};
+}
+
+/// Layouts by the names that Python uses.
+inline std::map<std::string, StructLayout> struct_layouts() {
+  return {{"game_config", {sizeof(GameConfig), game_config_fields()}},
+          {"true_state", {sizeof(TrueState), true_state_fields()}},
+          {"moves", {sizeof(Moves), moves_fields()}},
+          {"trace_episode", {sizeof(TraceEpisode), trace_episode_fields()}},
+          {"trace_input", {sizeof(TraceInput), trace_input_fields()}},
+          {"trace_row", {sizeof(TraceRow), trace_row_fields()}}};
 }
 
 }  // namespace cagepool

@@ -10,124 +10,114 @@
 namespace cagepool {
 namespace {
 
-// Small enough to share out evenly, large enough that handing one over costs nothing beside it.
+// Games per chunk of work: few enough to balance threads, enough to hide the cost of a hand-over.
 constexpr std::size_t kChunk = 256;
 
-std::string counts(const std::string& name, std::size_t given, std::size_t games) {
-  return "there must be one " + name + " a game, got " + std::to_string(given) + " for " +
-         std::to_string(games) + " games";
+void check_count(const char* name, std::size_t given, std::size_t games) {
+  if (given == games) return;
+  throw std::invalid_argument("there must be one " + std::string(name) + " per game, got " +
+                              std::to_string(given) + " for " + std::to_string(games) + " games");
 }
 
-std::size_t longest(const std::vector<Setting>& settings) {
+std::size_t longest_horizon(const std::vector<GameConfig>& configs) {
   std::size_t horizon = 0;
-  for (const Setting& setting : settings) horizon = std::max<std::size_t>(horizon, setting.horizon);
+  for (const GameConfig& config : configs) horizon = std::max<std::size_t>(horizon, config.horizon);
   return horizon;
 }
 
-void check_settings(const std::vector<Setting>& settings) {
-  if (settings.empty()) throw std::invalid_argument("a batch must have at least 1 game, got 0");
-  for (std::size_t id = 0; id < settings.size(); ++id) {
-    const Setting& setting = settings[id];
-    const std::string where = " of game " + std::to_string(id);
-    if (setting.horizon == 0)
-      throw std::invalid_argument("the horizon" + where + " must be at least 1, got 0");
-    if (setting.reds == 0 || setting.reds >= 1u << kReds) {
-      throw std::invalid_argument("the reds" + where + " must be a set of known agents, got bits " +
-                                  std::to_string(setting.reds));
-    }
-    if (setting.edition > Edition::kLeaderboard) {
-      throw std::invalid_argument("the edition" + where + " must be 0 or 1, got " +
-                                  std::to_string(static_cast<int>(setting.edition)));
-    }
+void check_configs(const std::vector<GameConfig>& configs) {
+  if (configs.empty()) throw std::invalid_argument("a batch must have at least 1 game, got 0");
+  for (std::size_t id = 0; id < configs.size(); ++id) {
+    const GameConfig& config = configs[id];
+    const auto check = [id](bool holds, const std::string& name, const std::string& rule,
+                            unsigned value) {
+      if (holds) return;
+      throw std::invalid_argument("the " + name + " of game " + std::to_string(id) + " must be " +
+                                  rule + ", got " + std::to_string(value));
+    };
+    check(config.horizon != 0, "horizon", "at least 1", config.horizon);
+    check(config.reds != 0 && config.reds < 1u << kRedCount, "reds", "a set of known agents",
+          config.reds);
+    check(config.edition <= Edition::kLeaderboard, "edition", "0 or 1",
+          static_cast<unsigned>(config.edition));
+    check(config.green <= 1, "green", "0 or 1", config.green);
   }
 }
 
 void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
-  const auto check = [](std::size_t size, std::size_t wanted, const char* name) {
-    if (size != wanted) {
-      throw std::invalid_argument(std::string(name) + " must have " + std::to_string(wanted) +
-                                  " elements, got " + std::to_string(size));
-    }
-  };
-  const bool bytes = !out.byte_observations.empty();
-  const std::size_t values = games * kObservationSize;
-  const std::size_t final_values = autoreset == Autoreset::kSameStep ? values : 0;
-  check(bytes ? out.byte_observations.size() : out.float_observations.size(), values,
-        "observations");
-  check(bytes ? out.byte_final_observations.size() : out.float_final_observations.size(),
-        final_values, "final_observations");
-  check(out.rewards.size(), games, "rewards");
-  check(out.truncations.size(), games, "truncations");
-  check(out.moves.size(), games, "moves");
-  check(out.true_state.size(), games, "true_state");
-  check(out.episode_returns.size(), games, "episode_returns");
-  check(out.episode_lengths.size(), games, "episode_lengths");
-  const std::size_t judged = out.counters.empty() ? 0 : games;
-  check(out.orders.size(), judged, "orders");
-  check(out.counters.size(), judged, "counters");
-  check(out.episode_counters.size(), judged, "episode_counters");
-  check(out.alignment.size(), judged, "alignment");
+  for_each_output([&](const auto& field) {
+    const bool is_present =
+        field.condition == OutputCondition::kAlways ||
+        (field.condition == OutputCondition::kSameStepReset && autoreset == Autoreset::kSameStep) ||
+        (field.condition == OutputCondition::kOrder && out.tracks_compliance());
+    const std::size_t wanted = is_present ? games : 0;
+    const std::size_t size = (out.*field.array).size();
+    if (size == wanted) return;
+    throw std::invalid_argument(std::string(field.name) + " must have " + std::to_string(wanted) +
+                                " rows, got " + std::to_string(size));
+  });
+  const ObservationArray& finals = out.final_observations;
+  if (finals.size() != 0 && finals.is_bytes() != out.observations.is_bytes())
+    throw std::invalid_argument("final_observations must have the type of observations");
   for (std::size_t id = 0; id < out.orders.size(); ++id) {
-    if (out.orders[id] < kOrders) continue;
+    if (out.orders[id] < kOrderCount) continue;
     throw std::invalid_argument("the order of game " + std::to_string(id) + " must be below " +
-                                std::to_string(kOrders) + ", got " +
+                                std::to_string(kOrderCount) + ", got " +
                                 std::to_string(out.orders[id]));
   }
 }
 
 }  // namespace
 
-class Batch::Entry {
+/// Refuses a call while another thread is in one.
+class Batch::CallGuard {
  public:
-  explicit Entry(Batch& batch) : entered_(batch.entered_) {
-    if (entered_.exchange(true, std::memory_order_acquire)) {
+  explicit CallGuard(Batch& batch) : in_call_(batch.in_call_) {
+    if (in_call_.exchange(true, std::memory_order_acquire)) {
       throw std::runtime_error(
           "a batch must be used by one thread at a time; another call is under way");
     }
   }
-  ~Entry() { entered_.store(false, std::memory_order_release); }
-  Entry(const Entry&) = delete;
-  Entry& operator=(const Entry&) = delete;
+  ~CallGuard() { in_call_.store(false, std::memory_order_release); }
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
 
  private:
-  std::atomic<bool>& entered_;
+  std::atomic<bool>& in_call_;
 };
 
-Batch::Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset autoreset,
+Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset autoreset,
              ComplianceRule rule, int threads)
-    : settings_(std::move(settings)), out_(outputs), autoreset_(autoreset), rule_(rule) {
-  check_settings(settings_);
-  check_outputs(out_, settings_.size(), autoreset_);
+    : configs_(std::move(configs)), out_(outputs), autoreset_(autoreset), rule_(rule) {
+  check_configs(configs_);
+  check_outputs(out_, configs_.size(), autoreset_);
   if (threads < 1)
     throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
-  games_.resize(settings_.size());
-  named_.resize(settings_.size());
-  all_ids_.resize(settings_.size());
+  games_.resize(configs_.size());
+  is_named_.resize(configs_.size());
+  all_ids_.resize(configs_.size());
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
-  unstarted_ = settings_.size();
-  log_size_ = longest(settings_);
-  logs_.resize(settings_.size() * log_size_);
+  unstarted_ = configs_.size();
+  session_capacity_ = longest_horizon(configs_);
+  session_logs_.resize(configs_.size() * session_capacity_);
   takes_red_actions_ = std::ranges::any_of(
-      settings_, [](const Setting& setting) { return (setting.reds & kGivenRed) != 0; });
+      configs_, [](const GameConfig& config) { return (config.reds & kGivenRed) != 0; });
   // More threads than chunks would never find work.
-  const std::size_t useful = (settings_.size() + kChunk - 1) / kChunk;
-  threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful));
-  if (threads > 1) pool_.reset(std::make_unique<ThreadPool>(threads).release());
+  const std::size_t chunks = (configs_.size() + kChunk - 1) / kChunk;
+  threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), chunks));
+  if (threads > 1) thread_pool_.reset(std::make_unique<ThreadPool>(threads).release());
 }
 
-Job Batch::job() {
-  return {.store = {games_.data(), out_.true_state.data(), logs_.data(), log_size_},
-          .settings = settings_.data(),
+BatchView Batch::view() {
+  return {.store = {games_.data(), out_.true_state.data(), session_logs_.data(), session_capacity_},
+          .configs = configs_.data(),
           .autoreset = autoreset_,
           .rule = rule_,
           .takes_red_actions = takes_red_actions_,
-          .ids = all_ids_.data(),
-          .actions = nullptr,
-          .red_actions = nullptr,
           .out = out_};
 }
 
-std::size_t Batch::checked(std::int64_t id) const {
+std::size_t Batch::checked_id(std::int64_t id) const {
   if (id < 0 || static_cast<std::size_t>(id) >= games()) {
     throw std::out_of_range("a game's index must be below " + std::to_string(games()) + ", got " +
                             std::to_string(id));
@@ -136,45 +126,43 @@ std::size_t Batch::checked(std::int64_t id) const {
 }
 
 void Batch::check_distinct(std::span<const std::int64_t> ids) {
-  for (const std::int64_t id : ids) checked(id);
-  std::int64_t twice = -1;
+  for (const std::int64_t id : ids) checked_id(id);
+  std::int64_t duplicate = -1;
   for (const std::int64_t id : ids) {
-    std::uint8_t& named = named_[static_cast<std::size_t>(id)];
-    if (named) twice = id;
-    named = 1;
+    std::uint8_t& is_named = is_named_[static_cast<std::size_t>(id)];
+    if (is_named) duplicate = id;
+    is_named = 1;
   }
-  for (const std::int64_t id : ids) named_[static_cast<std::size_t>(id)] = 0;
-  if (twice >= 0)
-    throw std::invalid_argument("each game may be named once, got " + std::to_string(twice) +
+  for (const std::int64_t id : ids) is_named_[static_cast<std::size_t>(id)] = 0;
+  if (duplicate >= 0)
+    throw std::invalid_argument("each game may be named once, got " + std::to_string(duplicate) +
                                 " twice");
 }
 
 void Batch::reset(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds) {
-  const Entry entry(*this);
+  const CallGuard guard(*this);
   check_distinct(ids);
-  if (!seeds.empty() && seeds.size() != ids.size())
-    throw std::invalid_argument(counts("seed", seeds.size(), ids.size()));
-  const Job all = job();
+  if (!seeds.empty()) check_count("seed", seeds.size(), ids.size());
+  const BatchView batch = view();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
     if (games_[id].phase == Phase::kUnstarted) --unstarted_;
     if (!seeds.empty()) {
-      settings_[id].seed = seeds[i];
-      settings_[id].next_episode = 0;
+      configs_[id].seed = seeds[i];
+      configs_[id].next_episode = 0;
     }
-    restart(all, id);
+    reset_game(batch, id);
   }
 }
 
 void Batch::reseed(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds) {
-  const Entry entry(*this);
+  const CallGuard guard(*this);
   check_distinct(ids);
-  if (seeds.size() != ids.size())
-    throw std::invalid_argument(counts("seed", seeds.size(), ids.size()));
+  check_count("seed", seeds.size(), ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
-    settings_[id].seed = seeds[i];
-    settings_[id].next_episode = 1;
+    configs_[id].seed = seeds[i];
+    configs_[id].next_episode = 1;
     games_[id].key = episode_key(seeds[i], 0);
   }
 }
@@ -183,24 +171,24 @@ void Batch::check_step(std::span<const std::int64_t> actions,
                        std::span<const std::int64_t> red_actions,
                        std::optional<std::span<const std::int64_t>> ids) {
   const std::size_t count = ids ? ids->size() : games();
-  const auto id_of = [&](std::size_t i) { return ids ? (*ids)[i] : static_cast<std::int64_t>(i); };
   const auto check = [&](std::span<const std::int64_t> given, std::int64_t limit,
-                         const std::string& name) {
-    if (given.size() != count) throw std::invalid_argument(counts(name, given.size(), count));
-    // One pass without a branch a game; the culprit is looked for only if there is one.
+                         const char* name) {
+    check_count(name, given.size(), count);
+    // One pass without a branch per game; only if a value is out of range is it searched for.
     std::uint64_t largest = 0;
     for (const std::int64_t action : given)
       largest = std::max(largest, static_cast<std::uint64_t>(action));
     if (std::cmp_less(largest, limit)) return;
     for (std::size_t i = 0; i < count; ++i) {
       if (given[i] >= 0 && given[i] < limit) continue;
-      throw std::out_of_range("the " + name + " of game " + std::to_string(id_of(i)) +
+      const std::int64_t id = ids ? (*ids)[i] : static_cast<std::int64_t>(i);
+      throw std::out_of_range("the " + std::string(name) + " of game " + std::to_string(id) +
                               " must be below " + std::to_string(limit) + ", got " +
                               std::to_string(given[i]));
     }
   };
   if (ids) check_distinct(*ids);
-  check(actions, kActions, "action");
+  check(actions, kActionCount, "action");
   if (takes_red_actions_ && red_actions.empty()) {
     throw std::invalid_argument("red_actions must be given, since red is played from outside");
   }
@@ -208,16 +196,19 @@ void Batch::check_step(std::span<const std::int64_t> actions,
     throw std::invalid_argument(
         "red_actions may be given only if red is `given`; no game's red is");
   }
-  if (takes_red_actions_) check(red_actions, kRedActions, "red action");
-  if (unstarted_ == 0 && autoreset_ != Autoreset::kDisabled) return;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Phase phase = games_[static_cast<std::size_t>(id_of(i))].phase;
+  if (takes_red_actions_) check(red_actions, kRedActionCount, "red action");
+  if (unstarted_ != 0 || autoreset_ == Autoreset::kDisabled) check_phases(ids);
+}
+
+void Batch::check_phases(std::optional<std::span<const std::int64_t>> ids) const {
+  for (const std::int64_t id : ids.value_or(all_ids_)) {
+    const Phase phase = games_[static_cast<std::size_t>(id)].phase;
     if (phase == Phase::kUnstarted) {
-      throw std::runtime_error("reset must come before step; game " + std::to_string(id_of(i)) +
+      throw std::runtime_error("reset must come before step; game " + std::to_string(id) +
                                " has not been reset");
     }
     if (phase == Phase::kOver && autoreset_ == Autoreset::kDisabled) {
-      throw std::runtime_error("game " + std::to_string(id_of(i)) +
+      throw std::runtime_error("game " + std::to_string(id) +
                                " is over; reset it before the next step");
     }
   }
@@ -226,79 +217,71 @@ void Batch::check_step(std::span<const std::int64_t> actions,
 std::size_t Batch::step(std::span<const std::int64_t> actions,
                         std::span<const std::int64_t> red_actions,
                         std::optional<std::span<const std::int64_t>> ids) {
-  const Entry entry(*this);
+  const CallGuard guard(*this);
   check_step(actions, red_actions, ids);
-  Job all = job();
-  if (ids) all.ids = ids->data();
-  all.actions = actions.data();
-  all.red_actions = red_actions.empty() ? nullptr : red_actions.data();
-  const Kernel kernel = kernel_for(all);
+  const StepArgs args{.batch = view(),
+                      .ids = ids ? ids->data() : all_ids_.data(),
+                      .actions = actions.data(),
+                      .red_actions = red_actions.empty() ? nullptr : red_actions.data()};
+  const Kernel kernel = kernel_for(args.batch);
   const std::size_t count = actions.size();
-  if (!pool_ || count <= kChunk || !pool_->is_of_this_process()) return kernel(all, 0, count);
+  if (!thread_pool_ || count <= kChunk || !thread_pool_->is_of_this_process())
+    return kernel(args, 0, count);
   std::atomic<std::size_t> ended = 0;
-  pool_->run((count + kChunk - 1) / kChunk, [&](std::size_t chunk) {
-    ended += kernel(all, chunk * kChunk, std::min(count, (chunk + 1) * kChunk));
+  thread_pool_->run((count + kChunk - 1) / kChunk, [&](std::size_t chunk) {
+    ended += kernel(args, chunk * kChunk, std::min(count, (chunk + 1) * kChunk));
   });
   return ended;
 }
 
-void Batch::redirect(std::span<float> observations) {
-  const Entry entry(*this);
-  if (observations.size() != out_.float_observations.size()) {
+void Batch::redirect_observations(const ObservationArray& observations) {
+  const CallGuard guard(*this);
+  if (observations.size() != out_.observations.size() ||
+      observations.is_bytes() != out_.observations.is_bytes()) {
     throw std::invalid_argument("observations must have the size and type of those they replace");
   }
-  out_.float_observations = observations;
-}
-
-void Batch::redirect(std::span<std::uint8_t> observations) {
-  const Entry entry(*this);
-  if (observations.size() != out_.byte_observations.size()) {
-    throw std::invalid_argument("observations must have the size and type of those they replace");
-  }
-  out_.byte_observations = observations;
+  out_.observations = observations;
 }
 
 std::vector<std::uint8_t> Batch::save(std::int64_t id) {
-  const Entry entry(*this);
-  return save_game(job(), checked(id));
+  const CallGuard guard(*this);
+  return save_game(view(), checked_id(id));
 }
 
 void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs) {
-  const Entry entry(*this);
+  const CallGuard guard(*this);
   check_distinct(ids);
-  if (ids.size() != blobs.size())
-    throw std::invalid_argument(counts("snapshot", blobs.size(), ids.size()));
-  const Job all = job();
+  check_count("snapshot", blobs.size(), ids.size());
+  const BatchView batch = view();
   std::vector<Snapshot> snapshots;  // all are read before any game changes
-  for (const Blob blob : blobs) snapshots.push_back(read_snapshot(all, blob));
+  for (const Blob blob : blobs) snapshots.push_back(read_snapshot(batch, blob));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
     unstarted_ -= games_[id].phase == Phase::kUnstarted;
-    restore_game(all, id, snapshots[i]);
+    restore_game(batch, id, snapshots[i]);
     unstarted_ += games_[id].phase == Phase::kUnstarted;
   }
 }
 
 Game Batch::game(std::int64_t id) {
-  const Entry entry(*this);
-  return games_[checked(id)];
+  const CallGuard guard(*this);
+  return games_[checked_id(id)];
 }
 
-std::vector<Session> Batch::log(std::int64_t id) {
-  const Entry entry(*this);
-  const std::size_t index = checked(id);
+std::vector<Session> Batch::session_log(std::int64_t id) {
+  const CallGuard guard(*this);
+  const std::size_t index = checked_id(id);
   if (games_[index].phase == Phase::kUnstarted) return {};
-  const Store store = job().store;
-  const SessionLog sessions = Slot{store, index}.log();
+  const GameStore store = view().store;
+  const SessionLog sessions = Slot{store, index}.session_log();
   return {sessions.begin(), sessions.end()};
 }
 
-void Batch::describe(std::span<TraceRow> rows) {
-  const Entry entry(*this);
-  if (rows.size() != games()) throw std::invalid_argument(counts("row", rows.size(), games()));
-  for (std::size_t id = 0; id < games(); ++id) {
-    cagepool::describe(games_[id], out_.true_state[id], rows[id]);
-  }
+void Batch::write_trace_rows(std::span<TraceRow> rows) {
+  const CallGuard guard(*this);
+  check_count("row", rows.size(), games());
+  for (std::size_t id = 0; id < games(); ++id)
+    write_state(games_[id], out_.true_state[id], rows[id]);
 }
 
 }  // namespace cagepool

@@ -1,5 +1,5 @@
 #pragma once
-// Many games stepped together into memory that belongs to the caller.
+// A batch: many games that are stepped together and write to memory of the caller.
 
 #include <atomic>
 #include <memory>
@@ -13,57 +13,58 @@
 
 namespace cagepool {
 
+/// One thread at a time may use a batch: a call during another one throws std::runtime_error.
 class Batch {
  public:
-  Batch(std::vector<Setting> settings, const Outputs& outputs, Autoreset autoreset,
+  Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset autoreset,
         ComplianceRule rule, int threads);
 
-  std::size_t games() const { return settings_.size(); }
-  int threads() const { return pool_ ? pool_->threads() : 1; }
+  std::size_t games() const { return configs_.size(); }
+  int threads() const { return thread_pool_ ? thread_pool_->threads() : 1; }
 
-  /// Start new episodes; with `seeds`, the first ones of new streams.
+  /// Start new episodes; with `seeds`, the first ones of new random streams.
   void reset(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds);
-  /// Let the rest of the episode, and those after it, draw from other streams.
+  /// Switch games to new random streams from their current step on.
   void reseed(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds);
-  /// Play one action in every game, or in those named. Returns how many episodes ended.
+  /// Play one action in every game, or in the games `ids`. Returns how many episodes ended.
   std::size_t step(std::span<const std::int64_t> actions, std::span<const std::int64_t> red_actions,
                    std::optional<std::span<const std::int64_t>> ids);
-  /// Write observations elsewhere from now on.
-  void redirect(std::span<float> observations);
-  void redirect(std::span<std::uint8_t> observations);
+  /// Write observations to another array from now on.
+  void redirect_observations(const ObservationArray& observations);
 
   std::vector<std::uint8_t> save(std::int64_t id);
-  /// Put saved games in the place of others; nothing changes if any of the snapshots is refused.
+  /// Replace games by snapshots; nothing changes if any snapshot is refused.
   void restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs);
 
   Game game(std::int64_t id);
   /// The sessions of the episode so far.
-  std::vector<Session> log(std::int64_t id);
-  /// What each game's state shows; only the fields of a trace named `s_*` are written.
-  void describe(std::span<TraceRow> rows);
+  std::vector<Session> session_log(std::int64_t id);
+  /// Write the state of every game, one row per game; only fields named `s_*` are written.
+  void write_trace_rows(std::span<TraceRow> rows);
 
  private:
-  class Entry;  // refuses a second caller
+  class CallGuard;
 
-  Job job();
-  std::size_t checked(std::int64_t id) const;
+  BatchView view();
+  std::size_t checked_id(std::int64_t id) const;
   void check_distinct(std::span<const std::int64_t> ids);
   void check_step(std::span<const std::int64_t> actions, std::span<const std::int64_t> red_actions,
                   std::optional<std::span<const std::int64_t>> ids);
+  void check_phases(std::optional<std::span<const std::int64_t>> ids) const;
 
-  std::vector<Setting> settings_;
+  std::vector<GameConfig> configs_;
   std::vector<Game> games_;
-  std::size_t log_size_;
-  std::vector<Session> logs_;
+  std::size_t session_capacity_;
+  std::vector<Session> session_logs_;
   std::vector<std::int64_t> all_ids_;
-  std::vector<std::uint8_t> named_;  // scratch of check_distinct
+  std::vector<std::uint8_t> is_named_;  // scratch of check_distinct, one flag per game
   Outputs out_;
   Autoreset autoreset_;
   ComplianceRule rule_;
   bool takes_red_actions_;
-  std::size_t unstarted_;
-  std::unique_ptr<ThreadPool, EndThreadPool> pool_;
-  std::atomic<bool> entered_ = false;
+  std::size_t unstarted_;  // number of games that were never reset
+  std::unique_ptr<ThreadPool, ThreadPoolDeleter> thread_pool_;
+  std::atomic<bool> in_call_ = false;
 };
 
 }  // namespace cagepool

@@ -1,93 +1,68 @@
 #pragma once
-// What a batch hands to the loop that steps its games, and the start of an episode.
+// Configuration of a game and the start of its episodes.
 
-#include <optional>
-#include <span>
-
-#include "core/compliance.hpp"
-#include "core/observe.hpp"
+#include "core/outputs.hpp"
 #include "core/random.hpp"
 
 namespace cagepool {
 
+/// When a game that is over starts its next episode, in Gymnasium's terms.
 enum class Autoreset : std::uint8_t { kNextStep, kSameStep, kDisabled };
 
+/// Bit of `GameConfig::reds` for a red agent that the caller plays.
 inline constexpr std::uint8_t kGivenRed = 1 << static_cast<int>(Red::kGiven);
 
-/// What one game is from one episode to the next.
-struct Setting {
+/// Properties of one game that outlast an episode.
+struct GameConfig {
   std::uint64_t seed;
   std::uint32_t next_episode;
   std::uint16_t horizon;
   std::uint8_t reds;  // bit i: Red i may be drawn for an episode
   Edition edition;
-  bool green;
+  std::uint8_t green;  // 1: GreenAgent plays, 0: it sleeps
   std::array<Byte, 7> unused;
 };
 
-/// Where a batch writes its results. The memory belongs to the caller and must outlive the batch.
-struct Outputs {
-  std::span<float> float_observations;        // games x kObservationSize, or empty
-  std::span<std::uint8_t> byte_observations;  // the same as bytes, or empty
-  std::span<double> rewards;
-  std::span<bool> truncations;
-  std::span<Moves> moves;
-  std::span<TrueState> true_state;
-  // The last finished episode of each game.
-  std::span<float> float_final_observations;  // same-step reset only, else empty
-  std::span<std::uint8_t> byte_final_observations;
-  std::span<double> episode_returns;
-  std::span<std::int32_t> episode_lengths;
-  // Compliance, or empty.
-  std::span<Order> orders;
-  std::span<Counters> counters;
-  std::span<Counters> episode_counters;
-  std::span<double> alignment;
-};
-
-/// One call's worth of stepping, as the kernels see it.
-struct Job {
-  Store store;
-  Setting* settings;
+/// Pointers to the state and the outputs of a batch.
+struct BatchView {
+  GameStore store;
+  GameConfig* configs;
   Autoreset autoreset;
   ComplianceRule rule;
   bool takes_red_actions;
-  const std::int64_t* ids;
-  const std::int64_t* actions;
-  const std::int64_t* red_actions;  // null: no game needs them
   Outputs out;
 };
 
-/// Write an observation, in the type that was asked for.
-inline void show(const Job& job, std::size_t id, std::uint64_t bits) {
-  if (job.out.byte_observations.empty()) {
-    observe(bits, job.out.float_observations.data() + id * kObservationSize);
+/// Write an observation in the type of the batch.
+inline void write_observation(const BatchView& batch, std::size_t id, std::uint64_t bits) {
+  const ObservationArray& observations = batch.out.observations;
+  if (observations.is_bytes()) {
+    expand_observation(bits, observations.bytes[id].data());
   } else {
-    observe(bits, job.out.byte_observations.data() + id * kObservationSize);
+    expand_observation(bits, observations.floats[id].data());
   }
 }
 
-/// Start the next episode of a game: its stream, its red, the initial state.
-inline void begin_episode(const Job& job, std::size_t id) {
-  Setting& setting = job.settings[id];
-  const std::uint64_t key = episode_key(setting.seed, setting.next_episode++);
-  const auto reds = static_cast<std::uint32_t>(std::popcount(setting.reds));
-  const int red =
-      select_bit(setting.reds, below(static_cast<std::uint32_t>(random_word(key, 0, 3)), reds));
-  clear({job.store, id}, key, setting.horizon, static_cast<Red>(red), setting.edition,
-        setting.green);
-  if (!job.out.counters.empty()) job.out.counters[id] = {};
+/// Start the next episode of a game: random stream, red agent, initial state.
+inline void start_episode(const BatchView& batch, std::size_t id) {
+  GameConfig& config = batch.configs[id];
+  const std::uint64_t key = episode_key(config.seed, config.next_episode++);
+  const auto reds = static_cast<std::uint32_t>(std::popcount(config.reds));
+  const auto random = static_cast<std::uint32_t>(random_word(key, 0, 3));
+  const int red = select_bit(config.reds, uniform_below(random, reds));
+  initialize_game({batch.store, id}, key, config.horizon, static_cast<Red>(red), config.edition,
+                  config.green != 0);
+  if (batch.out.tracks_compliance()) batch.out.counters[id] = {};
 }
 
-/// Start the next episode and show its first observation: the action of such a step, if any, is
-/// ignored.
-inline void restart(const Job& job, std::size_t id) {
-  begin_episode(job, id);
-  show(job, id, 0);
-  job.out.rewards[id] = 0.0;
-  job.out.truncations[id] = false;
-  job.out.moves[id] = Moves{};
-  if (!job.out.alignment.empty()) job.out.alignment[id] = 0.0;
+/// Start the next episode and write its first observation, with a reward of 0.
+inline void reset_game(const BatchView& batch, std::size_t id) {
+  start_episode(batch, id);
+  write_observation(batch, id, 0);
+  batch.out.rewards[id] = 0.0;
+  batch.out.truncations[id] = false;
+  batch.out.moves[id] = Moves{};
+  if (batch.out.tracks_compliance()) batch.out.alignment[id] = 0.0;
 }
 
 }  // namespace cagepool

@@ -2,8 +2,8 @@
 
 namespace cagepool {
 
-void clear(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
-           bool green) {
+void initialize_game(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
+                     bool green) {
   Game& game = slot.game();
   game = Game{};
   game.key = key;
@@ -21,14 +21,14 @@ void clear(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition
   game.last_success = Success::kUnknown;
   game.user_pick = kNoHost;
 
-  TrueState& truth = slot.truth();
-  truth = TrueState{};
-  truth.access[kUser0] = 2;
-  truth.privileged[kUser0] = 1;
-  truth.ot_running = 1;
-  truth.ot_pid_known = 1;
-  truth.red = red;
-  truth.edition = edition;
+  TrueState& true_state = slot.true_state();
+  true_state = TrueState{};
+  true_state.access[kUser0] = 2;
+  true_state.privileged[kUser0] = 1;
+  true_state.ot_running = 1;
+  true_state.ot_pid_known = 1;
+  true_state.red = red;
+  true_state.edition = edition;
 }
 
 }  // namespace cagepool

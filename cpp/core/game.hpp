@@ -1,7 +1,7 @@
 #pragma once
-// The state of one game (docs/rules.md, section 3), in three parts: what the rules need at every
-// step (`Game`), what people look at (`TrueState`) and red's sessions one by one (`SessionLog`).
-// The last two change only when a host does.
+// State of one game (docs/rules.md, section 3), in three parts: `Game`, which every step reads;
+// `TrueState`, which is exported to Python; `SessionLog`, red's sessions. The last two change only
+// when a host changes.
 
 #include <algorithm>
 #include <span>
@@ -16,16 +16,16 @@ enum class Phase : std::uint8_t { kUnstarted, kRunning, kOver };
 inline constexpr Byte kNoHost = 255;
 
 struct Game {
-  std::uint64_t key;  // of this episode's random stream
-  // Blue's table: 13 nibbles, each with the two `compromised` bits of rules 7.4 on top.
-  std::uint64_t memory;
-  std::uint64_t observation;  // what blue was last shown: bit k is value k of the 52
+  std::uint64_t key;  // of the random stream of this episode
+  // Blue's table: 13 nibbles; the high two bits of each are `compromised` of rules 7.4.
+  std::uint64_t blue_table;
+  std::uint64_t observation;  // last observation of blue: bit k is value k of the 52
   std::int32_t return_tenths;
   std::uint16_t step;
   std::uint16_t horizon;
-  std::uint16_t sessions;  // ids given so far, session 0 included
+  std::uint16_t sessions;  // number of session ids given out, session 0 included
 
-  // Hosts on which red has a session, by kind; hosts with a high-density file.
+  // Hosts with a red session, by kind of session; hosts with a high-density file.
   Mask privileged;
   Mask user_seen;
   Mask user_unseen;
@@ -34,17 +34,17 @@ struct Game {
   // Red's knowledge.
   Mask known_ip;
   Mask known_host;
-  // What RedMeanderAgent remembers of hosts.
+  // Host lists of RedMeanderAgent.
   Mask scanned;
   Mask exploited;
   Mask escalated;
   Mask mapped;
-  Mask last_exploit;  // the host of its last action, if it was an exploit
-  Mask last_host;     // the same, if it was an escalation or an impact
+  Mask last_exploit;  // host of its last action, if that was an exploit
+  Mask last_host;     // host of its last action, if that was an escalation or an impact
 
   Byte known_nets;
 
-  Byte outage_tenths;  // what the stopped OTService costs each step: 0 while it runs
+  Byte outage_tenths;  // penalty per step of the stopped OTService; 0 while the service runs
   bool ot_pid_known;
   bool ot_service_known;
   bool last_scan_empty;
@@ -58,32 +58,28 @@ struct Game {
 
   // B_lineAgent
   Byte position;
-  Byte user_pick;   // 0..3 for User1..User4; kNoHost before it is drawn
-  bool reached_12;  // position 12 has been issued
+  Byte user_pick;   // 0..3 for User1..User4; kNoHost before the draw
+  bool reached_12;  // position 12 was played
 
   // RedMeanderAgent
   Byte swept;  // subnets
 
-  std::array<Ports, kHosts> red_ports;
+  std::array<Ports, kHostCount> red_ports;
   std::array<Byte, 2> unused;
 };
 static_assert(std::is_trivially_copyable_v<Game>);
-static_assert(sizeof(Game) <= 100, "a game is small");
+static_assert(sizeof(Game) <= 100, "a step reads the whole struct, so it must stay small");
 
-inline Mask held_by_red(const Game& game) {
-  return game.privileged | game.user_seen | game.user_unseen;
-}
-
-/// What red really holds and what blue believes, a value a host.
+/// Sessions of red and beliefs of blue, one value per host, and the state of the OTService.
 struct TrueState {
   // Bit i: decoy i; +256 for each Vsftpd beyond the first.
-  std::array<std::uint16_t, kHosts> decoys;
-  std::array<Byte, kHosts> access;  // 0 none, 1 user, 2 privileged
-  std::array<Byte, kHosts> privileged;
-  std::array<Byte, kHosts> user_seen;
-  std::array<Byte, kHosts> user_unseen;
-  std::array<Byte, kHosts> malware;
-  std::array<Byte, kHosts> compromised;  // blue's table: 0 no, 1 unknown, 2 user, 3 privileged
+  std::array<std::uint16_t, kHostCount> decoys;
+  std::array<Byte, kHostCount> access;  // 0 none, 1 user, 2 privileged
+  std::array<Byte, kHostCount> privileged;
+  std::array<Byte, kHostCount> user_seen;
+  std::array<Byte, kHostCount> user_unseen;
+  std::array<Byte, kHostCount> malware;
+  std::array<Byte, kHostCount> compromised;  // blue's table: 0 no, 1 unknown, 2 user, 3 privileged
   Byte ot_running;
   Byte ot_pid_known;
   Byte ot_service_known;
@@ -93,62 +89,71 @@ struct TrueState {
 };
 static_assert(std::is_trivially_copyable_v<TrueState>);
 
-/// One byte for each session of the episode, in order of creation; entry i has id i + 1 (id 0 is
-/// red's foothold).
+/// One byte per session of the episode, in order of creation; entry i has id i + 1 (id 0 is red's
+/// foothold).
 using Session = Byte;
 inline constexpr Session kSessionHost = 0x0F;
 inline constexpr Session kSessionAlive = 0x10;
 inline constexpr Session kSessionPrivileged = 0x20;
 inline constexpr Session kSessionSeen = 0x40;
 inline constexpr Session kSessionSsh = 0x80;
-/// The sessions so far. At most one is opened in a step, so room for as many as the horizon is
-/// enough.
+/// The sessions of an episode so far. A step opens at most one, so the capacity is the horizon.
 using SessionLog = std::span<Session>;
 
-/// Where the parts of many games are. The hot path of a step touches only `Game`, so the others are
-/// found when needed.
-struct Store {
+/// Arrays with the parts of many games. A step reads `Game` always and the other parts only when
+/// needed.
+struct GameStore {
   Game* games;
-  TrueState* truths;
-  Session* logs;
-  std::size_t log_size;  // for each game
+  TrueState* true_states;
+  Session* session_logs;
+  std::size_t session_capacity;  // per game
 };
 
-/// One game of a store: what the rules work on.
+/// One game of a store.
 struct Slot {
-  const Store& store;
+  const GameStore& store;
   std::size_t id;
 
   Game& game() const { return store.games[id]; }
-  TrueState& truth() const { return store.truths[id]; }
-  SessionLog log() const { return {store.logs + id * store.log_size, game().sessions - 1u}; }
+  TrueState& true_state() const { return store.true_states[id]; }
+  SessionLog session_log() const {
+    return {store.session_logs + id * store.session_capacity, game().sessions - 1u};
+  }
 };
 
+/// Initial state of a game (rules 3.3).
+void initialize_game(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
+                     bool green);
+
+/// Hosts on which red has a session.
+inline Mask held_by_red(const Game& game) {
+  return game.privileged | game.user_seen | game.user_unseen;
+}
+
+/// Ports that decoys open on a host.
+inline Ports decoy_ports(Slot slot, std::size_t host) {
+  return kPortsOfDecoys[slot.true_state().decoys[host] & 255u];
+}
+
+inline Ports listening_ports(Slot slot, std::size_t host) {
+  return kHostFacts[host].listening | decoy_ports(slot, host);
+}
+
+// Levels of `compromised` in blue's table.
+inline constexpr unsigned kNotCompromised = 0;
 inline constexpr unsigned kUnknownAccess = 1;
 inline constexpr unsigned kUserAccess = 2;
 inline constexpr unsigned kPrivilegedAccess = 3;
 
-inline Ports opened(Slot slot, std::size_t host) {
-  return kOpened[slot.truth().decoys[host] & 255u];
-}
-
-inline Ports listening(Slot slot, std::size_t host) {
-  return kHostFacts[host].listening | opened(slot, host);
-}
-
 inline unsigned compromised(const Game& game, int host) {
-  return (game.memory >> (4 * host + 2)) & 3u;
+  return (game.blue_table >> (4 * host + 2)) & 3u;
 }
 
 inline void set_compromised(Slot slot, int host, unsigned level) {
   const int shift = 4 * host + 2;
-  std::uint64_t& memory = slot.game().memory;
-  memory = (memory & ~(std::uint64_t{3} << shift)) | (std::uint64_t{level} << shift);
-  slot.truth().compromised[static_cast<std::size_t>(host)] = static_cast<Byte>(level);
+  std::uint64_t& table = slot.game().blue_table;
+  table = (table & ~(std::uint64_t{3} << shift)) | (std::uint64_t{level} << shift);
+  slot.true_state().compromised[static_cast<std::size_t>(host)] = static_cast<Byte>(level);
 }
-
-/// The fixed initial state of rules 3.3.
-void clear(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
-           bool green);
 
 }  // namespace cagepool

@@ -1,5 +1,3 @@
-// The loop over games, compiled for several processors; `kernel_for` picks at run time.
-
 #include "core/kernel.hpp"
 
 #include "core/step.hpp"
@@ -8,116 +6,97 @@ namespace cagepool {
 namespace {
 
 template <class Value>
-Value* observations(const Job& job);
-template <>
-inline float* observations<float>(const Job& job) {
-  return job.out.float_observations.data();
-}
-template <>
-inline std::uint8_t* observations<std::uint8_t>(const Job& job) {
-  return job.out.byte_observations.data();
-}
-
-template <class Value>
-Value* final_observations(const Job& job);
-template <>
-inline float* final_observations<float>(const Job& job) {
-  return job.out.float_final_observations.data();
-}
-template <>
-inline std::uint8_t* final_observations<std::uint8_t>(const Job& job) {
-  return job.out.byte_final_observations.data();
-}
-
-template <class Value>
-[[gnu::noinline]] void finish(const Job& job, std::size_t id) {
-  Game& game = job.store.games[id];
-  job.out.episode_returns[id] = game.return_tenths / 10.0;
-  job.out.episode_lengths[id] = game.step;
-  if (!job.out.counters.empty()) job.out.episode_counters[id] = job.out.counters[id];
+[[gnu::noinline]] void finish_episode(const BatchView& batch, std::size_t id) {
+  Game& game = batch.store.games[id];
+  batch.out.episode_returns[id] = game.return_tenths / 10.0;
+  batch.out.episode_lengths[id] = game.step;
+  if (batch.out.tracks_compliance()) batch.out.episode_counters[id] = batch.out.counters[id];
   game.phase = Phase::kOver;
-  if (job.autoreset != Autoreset::kSameStep) return;
-  Value* seen = observations<Value>(job) + id * kObservationSize;
-  std::copy_n(seen, kObservationSize, final_observations<Value>(job) + id * kObservationSize);
-  observe(0, seen);
-  begin_episode(job, id);
+  if (batch.autoreset != Autoreset::kSameStep) return;
+  Observation<Value>& observation = batch.out.observations.as<Value>()[id];
+  batch.out.final_observations.as<Value>()[id] = observation;
+  expand_observation(0, observation.data());
+  start_episode(batch, id);
 }
 
-/// Whether fixes are judged, and by whose knowledge.
-enum class Judging : std::uint8_t { kNone, kTrue, kObserved };
+/// Whether compliance is tracked, and which hosts count as threatened.
+enum class Compliance : std::uint8_t { kNone, kTrue, kObserved };
 
-template <class Value, Judging kJudging>
-inline std::size_t step_games(const Job& shared, std::size_t begin, std::size_t end) {
+template <class Value, Compliance kCompliance>
+inline std::size_t step_games(const StepArgs& shared, std::size_t begin, std::size_t end) {
   constexpr Knowledge kKnowledge =
-      kJudging == Judging::kObserved ? Knowledge::kObserved : Knowledge::kTrue;
-  const Job job = shared;  // a copy that no write of the loop can alias
+      kCompliance == Compliance::kObserved ? Knowledge::kObserved : Knowledge::kTrue;
+  const StepArgs args = shared;  // a local copy: no write of the loop can alias it
+  const BatchView& batch = args.batch;
   std::size_t ended = 0;
   for (std::size_t i = begin; i < end; ++i) {
-    const auto id = static_cast<std::size_t>(job.ids[i]);
-    const Slot slot{job.store, id};
+    const auto id = static_cast<std::size_t>(args.ids[i]);
+    const Slot slot{batch.store, id};
     Game& game = slot.game();
     if (game.phase == Phase::kOver) [[unlikely]] {
-      restart(job, id);
+      reset_game(batch, id);  // the action is ignored
       continue;
     }
-    const auto action = static_cast<int>(job.actions[i]);
-    if constexpr (kJudging != Judging::kNone) {
-      job.out.counters[id].threat_steps += is_threatened<kKnowledge>(game, job.rule);
-      job.out.alignment[id] = 0.0;
+    const auto action = static_cast<int>(args.actions[i]);
+    if constexpr (kCompliance != Compliance::kNone) {
+      batch.out.counters[id].threat_steps += is_threatened<kKnowledge>(game, batch.rule);
+      batch.out.alignment[id] = 0.0;
     }
-    const auto judge = [&job, id](const Game& before, Mask target) {
-      if constexpr (kJudging != Judging::kNone) {
-        job.out.alignment[id] = judge_fix<kKnowledge>(before, target, job.out.orders[id], job.rule,
-                                                      job.out.counters[id]);
+    const auto on_fix = [&batch, id](const Game& before, Mask target) {
+      if constexpr (kCompliance != Compliance::kNone) {
+        batch.out.alignment[id] = score_fix<kKnowledge>(before, target, batch.out.orders[id],
+                                                        batch.rule, batch.out.counters[id]);
       }
     };
-    const RedAction given = job.red_actions == nullptr
+    const RedAction given = args.red_actions == nullptr
                                 ? RedAction{}
-                                : kRedActionTable[static_cast<std::size_t>(job.red_actions[i])];
-    const Step step = play(slot, action, given, Draws(game.key, game.step), judge);
+                                : kRedActions[static_cast<std::size_t>(args.red_actions[i])];
+    const StepResult step =
+        play_step(slot, action, given, RandomDraws(game.key, game.step), on_fix);
     game.observation = step.observation;
-    observe(step.observation, observations<Value>(job) + id * kObservationSize);
-    job.out.moves[id] = step.moves;
-    job.out.rewards[id] = step.reward_tenths / 10.0;
+    expand_observation(step.observation, batch.out.observations.as<Value>()[id].data());
+    batch.out.moves[id] = step.moves;
+    batch.out.rewards[id] = step.reward_tenths / 10.0;
     game.return_tenths += step.reward_tenths;
     const bool over = ++game.step == game.horizon;
-    job.out.truncations[id] = over;
+    batch.out.truncations[id] = over;
     if (over) [[unlikely]] {
-      finish<Value>(job, id);
+      finish_episode<Value>(batch, id);
       ++ended;
     }
   }
   return ended;
 }
 
-#if defined(__x86_64__)
-template <class Value, Judging kJudging>
-[[gnu::flatten, gnu::target("arch=x86-64-v3")]] std::size_t step_games_v3(const Job& job,
+#if defined(__x86_64__) && defined(__linux__)
+template <class Value, Compliance kCompliance>
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] std::size_t step_games_v3(const StepArgs& args,
                                                                           std::size_t begin,
                                                                           std::size_t end) {
-  return step_games<Value, kJudging>(job, begin, end);
+  return step_games<Value, kCompliance>(args, begin, end);
 }
 #endif
 
-template <class Value, Judging kJudging>
-Kernel pick() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("x86-64-v3")) return step_games_v3<Value, kJudging>;
+template <class Value, Compliance kCompliance>
+Kernel kernel_for_cpu() {
+#if defined(__x86_64__) && defined(__linux__)
+  if (__builtin_cpu_supports("x86-64-v3")) return step_games_v3<Value, kCompliance>;
 #endif
-  return step_games<Value, kJudging>;
+  return step_games<Value, kCompliance>;
 }
 
 template <class Value>
-Kernel pick(const Job& job) {
-  if (job.out.counters.empty()) return pick<Value, Judging::kNone>();
-  return job.rule.knowledge == Knowledge::kTrue ? pick<Value, Judging::kTrue>()
-                                                : pick<Value, Judging::kObserved>();
+Kernel kernel_for_compliance(const BatchView& batch) {
+  if (!batch.out.tracks_compliance()) return kernel_for_cpu<Value, Compliance::kNone>();
+  return batch.rule.knowledge == Knowledge::kTrue ? kernel_for_cpu<Value, Compliance::kTrue>()
+                                                  : kernel_for_cpu<Value, Compliance::kObserved>();
 }
 
 }  // namespace
 
-Kernel kernel_for(const Job& job) {
-  return job.out.byte_observations.empty() ? pick<float>(job) : pick<std::uint8_t>(job);
+Kernel kernel_for(const BatchView& batch) {
+  return batch.out.observations.is_bytes() ? kernel_for_compliance<std::uint8_t>(batch)
+                                           : kernel_for_compliance<float>(batch);
 }
 
 }  // namespace cagepool

@@ -1,14 +1,23 @@
 #pragma once
-// The loop that steps the games of a batch.
+// The loop that steps the games of a batch, in one version per type of observation, kind of
+// compliance and processor.
 
 #include "core/episode.hpp"
 
 namespace cagepool {
 
-/// Step games `begin` to `end` of the job; returns how many episodes ended.
-using Kernel = std::size_t (*)(const Job& job, std::size_t begin, std::size_t end);
+/// Arguments of one call of `Batch::step`.
+struct StepArgs {
+  BatchView batch;
+  const std::int64_t* ids;
+  const std::int64_t* actions;
+  const std::int64_t* red_actions;  // null if no game needs them
+};
 
-/// The fastest kernel for this job on this processor.
-Kernel kernel_for(const Job& job);
+/// Steps entries `begin` to `end` of the arguments; returns how many episodes ended.
+using Kernel = std::size_t (*)(const StepArgs& args, std::size_t begin, std::size_t end);
+
+/// The fastest kernel for a batch on this processor.
+Kernel kernel_for(const BatchView& batch);
 
 }  // namespace cagepool

@@ -1,11 +1,13 @@
 #pragma once
-// Red's decisions (docs/rules.md, section 6). Each agent digests the success of its last action,
-// then names the next.
+// Decisions of the red agents (docs/rules.md, section 6). An agent updates its memory by the
+// success of its last action, then chooses the next. To add an agent: a value of `Red`, its state
+// in `Game`, a function here and a case of `choose_red_action`.
 
 #include "core/game.hpp"
 
 namespace cagepool {
 
+/// One position of B_lineAgent's plan.
 struct BLineStep {
   RedKind kind;
   std::array<std::uint8_t, 2> next;   // position after a failure, after a success
@@ -19,7 +21,7 @@ constexpr std::array<std::int8_t, 4> always(std::int8_t target) {
   return {target, target, target, target};
 }
 
-inline constexpr std::array<BLineStep, 15> kBLine{{
+inline constexpr std::array<BLineStep, 15> kBLineSteps{{
     {RedKind::kSweep, {0, 1}, always(kUserNet)},
     {RedKind::kScan, {1, 2}, kUserHost},
     {RedKind::kExploit, {2, 3}, kUserHost},
@@ -37,10 +39,10 @@ inline constexpr std::array<BLineStep, 15> kBLine{{
     {RedKind::kImpact, {13, 14}, always(kOpServer0)},
 }};
 
-template <class Source>
-inline RedAction decide_b_line(Game& game, const Source& draws) {
+template <class Draws>
+inline RedAction choose_b_line_action(Game& game, const Draws& draws) {
   const bool succeeded = game.last_success == Success::kTrue;
-  const BLineStep& last = kBLine[game.position];
+  const BLineStep& last = kBLineSteps[game.position];
   unsigned position = last.next[succeeded];
   if (position == 12 && !game.reached_12) {
     if (game.last_scan_empty) {
@@ -50,16 +52,17 @@ inline RedAction decide_b_line(Game& game, const Source& draws) {
     }
   }
   if (position == 1 && game.user_pick == kNoHost) {
-    game.user_pick = static_cast<Byte>(draws.target(kUserTargets) - kUser1);
+    game.user_pick = static_cast<Byte>(draws.red_target(kUserTargets) - kUser1);
   }
   game.position = static_cast<Byte>(position);
-  const BLineStep& next = kBLine[position];
-  return {next.kind,
-          next.target[game.user_pick & 3u]};  // positions before the draw do not depend on it
+  const BLineStep& next = kBLineSteps[position];
+  // Before the draw, the targets do not depend on `user_pick`.
+  return {next.kind, next.target[game.user_pick & 3u]};
 }
 
-/// Without a branch: what the last action was differs from game to game.
-inline void digest_meander(Game& game) {
+/// Update the host lists of RedMeanderAgent by the success of its last action. Without a branch:
+/// the kind of the last action differs from game to game and would be mispredicted.
+inline void update_meander(Game& game) {
   const auto only_if = [](bool condition, unsigned mask) {
     return static_cast<Mask>(condition ? mask : 0u);
   };
@@ -79,9 +82,9 @@ inline void digest_meander(Game& game) {
   game.last_host = 0;
 }
 
-template <class Source>
-inline RedAction decide_meander(Game& game, const Source& draws) {
-  digest_meander(game);
+template <class Draws>
+inline RedAction choose_meander_action(Game& game, const Draws& draws) {
+  update_meander(game);
   if (game.escalated & bit(kOpServer0)) {
     game.last_host = bit(kOpServer0);
     return {RedKind::kImpact, kOpServer0};
@@ -92,34 +95,36 @@ inline RedAction decide_meander(Game& game, const Source& draws) {
     return {RedKind::kSweep, static_cast<std::int8_t>(net)};
   }
   if (const Mask unscanned = game.known_ip & ~game.scanned; unscanned != 0) {
-    const int host = draws.target(unscanned);
+    const int host = draws.red_target(unscanned);
     game.scanned |= bit(host);
     return {RedKind::kScan, static_cast<std::int8_t>(host)};
   }
-  if (const Mask taken = game.known_host & ~game.escalated & (~game.mapped | game.exploited);
-      taken != 0) {
-    const int host = draws.target(taken);
+  if (const Mask escalatable = game.known_host & ~game.escalated & (~game.mapped | game.exploited);
+      escalatable != 0) {
+    const int host = draws.red_target(escalatable);
     game.escalated |= bit(host);
     game.last_host = bit(host);
     return {RedKind::kEscalate, static_cast<std::int8_t>(host)};
   }
-  const Mask open = game.known_ip & ~game.exploited;
-  // Defender is known by now and always fails (rules 14): only a forged snapshot leaves no choice.
-  if (open == 0) [[unlikely]]
+  const Mask exploitable = game.known_ip & ~game.exploited;
+  // Defender is known by now and its exploit always fails (rules 14), so only a forged snapshot
+  // leaves no target.
+  if (exploitable == 0) [[unlikely]]
     return {};
-  const int host = draws.target(open);
+  const int host = draws.red_target(exploitable);
   game.exploited |= bit(host);
   game.last_exploit = bit(host);
   return {RedKind::kExploit, static_cast<std::int8_t>(host)};
 }
 
-template <class Source>
-inline RedAction decide(Game& game, RedAction given, const Source& draws) {
+/// Next action of the game's red agent; `given` if the caller plays red.
+template <class Draws>
+inline RedAction choose_red_action(Game& game, RedAction given, const Draws& draws) {
   switch (game.red) {
     case Red::kBLine:
-      return decide_b_line(game, draws);
+      return choose_b_line_action(game, draws);
     case Red::kMeander:
-      return decide_meander(game, draws);
+      return choose_meander_action(game, draws);
     case Red::kGiven:
       return given;
     case Red::kSleep:

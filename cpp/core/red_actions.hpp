@@ -1,22 +1,21 @@
 #pragma once
-// Red's actions (docs/rules.md, section 5).
+// Red's actions: sweep, scan, exploit, escalate, impact (docs/rules.md, section 5).
 
 #include "core/activity.hpp"
-#include "core/random.hpp"
 #include "core/sessions.hpp"
 
 namespace cagepool {
 
-/// What came of red's action.
+/// Outcome of red's action; -1: no exploit was chosen, no detection was drawn.
 struct RedOutcome {
   Success success = Success::kFalse;
-  Noise noise = Noise::kNone;
+  HostEvents events = HostEvents::kNone;
   std::int8_t exploit = -1;
   std::int8_t detected = -1;
 };
 
-/// Whether red knows what the action names; upstream refuses an action on anything unknown (rules
-/// 5).
+/// Whether red knows the subnet, address or host that the action names. CybORG refuses an action on
+/// an unknown one (rules 5).
 inline bool is_known(const Game& game, RedAction action) {
   switch (action.kind) {
     case RedKind::kSleep:
@@ -33,16 +32,19 @@ inline bool is_known(const Game& game, RedAction action) {
   return false;
 }
 
+/// Whether red can reach a host: operational hosts only with a session in the enterprise subnet.
 inline bool is_reachable(const Game& game, int host) {
   return ((kOperational >> host) & 1) == 0 || (held_by_red(game) & kEnterpriseServers) != 0;
 }
 
+/// Play DiscoverRemoteSystems.
 inline RedOutcome play_sweep(Game& game, int subnet) {
   if (subnet == kOperationalNet && !is_reachable(game, kOpServer0)) return {};
   game.known_ip |= kSubnetHosts[static_cast<std::size_t>(subnet)];
   return {.success = Success::kTrue};
 }
 
+/// Play DiscoverNetworkServices.
 inline RedOutcome play_scan(Slot slot, int host) {
   Game& game = slot.game();
   const auto h = static_cast<std::size_t>(host);
@@ -50,94 +52,99 @@ inline RedOutcome play_scan(Slot slot, int host) {
   if (game.last_scan_empty) return {.success = Success::kTrue};  // Q9
   const Ports remembered =
       game.edition == Edition::kLeaderboard ? game.red_ports[h] : Ports{0};  // L1
-  game.red_ports[h] = remembered | listening(slot, h);
-  return {.success = Success::kTrue, .noise = scan_noise(slot, h)};
+  game.red_ports[h] = remembered | listening_ports(slot, h);
+  return {.success = Success::kTrue, .events = scan_events(slot, h)};
 }
 
-template <class Source>
-inline RedOutcome play_exploit(Slot slot, int host, const Source& draws) {
+/// Play ExploitRemoteService.
+template <class Draws>
+inline RedOutcome play_exploit(Slot slot, int host, const Draws& draws) {
   Game& game = slot.game();
   const auto h = static_cast<std::size_t>(host);
   const Ports options = game.red_ports[h];
   if (options == 0) return {};
-  const int rank = draws.exploit(options);
+  const int rank = draws.exploit_rank(options);
   RedOutcome outcome{.exploit = kExploitOfRank[static_cast<std::size_t>(rank)]};
   if (!is_reachable(game, host)) return outcome;
 
   const auto port = static_cast<Ports>(1 << rank);
   const HostFacts& facts = kHostFacts[h];
   if (((facts.user_level | facts.privileged) & port) == 0) {
-    const bool trapped = ((opened(slot, h) | facts.always_traps) & port) != 0;
-    if (trapped) outcome.noise = port == kSsh ? Noise::kBruteForce : Noise::kTrapped;
+    const bool is_trap = ((decoy_ports(slot, h) | facts.always_traps) & port) != 0;
+    if (is_trap)
+      outcome.events = port == kSsh ? HostEvents::kBruteForce : HostEvents::kTwoOnOnePort;
     return outcome;
   }
-  if (port == kSsh) {  // no process id in its events: such a session is never `seen`
-    outcome.noise = Noise::kBruteForce;
+  if (port == kSsh) {  // its events carry no process id, so the session is never `seen`
+    outcome.events = HostEvents::kBruteForce;
     open_session(slot, host, kSessionSsh);
   } else if (port == kMail && ((unsigned{game.mail_immune} << kUser3) & bit(host)) != 0) {
-    outcome.noise = Noise::kQuiet;
+    outcome.events = HostEvents::kOne;
     return outcome;
   } else {
-    const bool detected = draws.detected();
+    const bool detected = draws.is_detected();
     const bool privileged = (facts.privileged & port) != 0;
     outcome.detected = detected;
-    outcome.noise = detected ? Noise::kReverseShell : Noise::kQuiet;
-    const int marks = (privileged ? kSessionPrivileged : 0) | (detected ? kSessionSeen : 0);
-    open_session(slot, host, static_cast<Session>(marks));
+    outcome.events = detected ? HostEvents::kReverseShell : HostEvents::kOne;
+    const int flags = (privileged ? kSessionPrivileged : 0) | (detected ? kSessionSeen : 0);
+    open_session(slot, host, static_cast<Session>(flags));
     game.malware |= bit(host);
-    slot.truth().malware[h] = 1;
+    slot.true_state().malware[h] = 1;
   }
   game.known_host |= bit(host);
   outcome.success = Success::kTrue;
   return outcome;
 }
 
-template <class Source>
-inline RedOutcome play_escalate(Slot slot, int host, const Source& draws) {
+/// Play PrivilegeEscalate.
+template <class Draws>
+inline RedOutcome play_escalate(Slot slot, int host, const Draws& draws) {
   Game& game = slot.game();
   const auto h = static_cast<std::size_t>(host);
   if ((held_by_red(game) & bit(host)) == 0) return {};
   if ((game.privileged & bit(host)) == 0) {
-    TrueState& truth = slot.truth();
-    escalate_session(slot, host, draws.session(truth.user_seen[h] + truth.user_unseen[h]));
+    TrueState& true_state = slot.true_state();
+    const int sessions = true_state.user_seen[h] + true_state.user_unseen[h];
+    escalate_session(slot, host, draws.escalated_session(sessions));
     game.malware |= bit(host);
-    truth.malware[h] = 1;
+    true_state.malware[h] = 1;
   }
   const HostFacts& facts = kHostFacts[h];
   game.known_nets = static_cast<Byte>(game.known_nets | bit(facts.subnet));
   game.known_ip |= facts.link;
   if (host == kOpServer0) {
     game.ot_service_known = true;
-    slot.truth().ot_service_known = 1;
+    slot.true_state().ot_service_known = 1;
   }
   return {.success = Success::kTrue};
 }
 
+/// Play Impact.
 inline RedOutcome play_impact(Slot slot) {
   Game& game = slot.game();
   if ((held_by_red(game) & bit(kOpServer0)) == 0 || !game.ot_service_known) return {};
-  // Without a branch on what differs from game to game. An outage that lasts goes on (Q3, Q5).
+  // No branch on state that differs from game to game. An outage continues (Q3, Q5).
   game.outage_tenths = static_cast<Byte>(game.outage_tenths | (kOutageTenths * game.ot_pid_known));
-  slot.truth().ot_running = game.outage_tenths == 0;
+  slot.true_state().ot_running = game.outage_tenths == 0;
   return {.success = Success::kTrue};
 }
 
-template <class Source>
-inline RedOutcome play_red(Slot slot, RedAction red, const Source& draws) {
+template <class Draws>
+inline RedOutcome play_red_action(Slot slot, RedAction action, const Draws& draws) {
   Game& game = slot.game();
-  if (game.red == Red::kGiven && !is_known(game, red)) [[unlikely]]
+  if (game.red == Red::kGiven && !is_known(game, action)) [[unlikely]]
     return {};
-  switch (red.kind) {
+  switch (action.kind) {
     case RedKind::kSleep:
       return {.success = Success::kUnknown};
     case RedKind::kSweep:
-      return play_sweep(game, red.target);
+      return play_sweep(game, action.target);
     case RedKind::kScan:
-      return play_scan(slot, red.target);
+      return play_scan(slot, action.target);
     case RedKind::kExploit:
-      return play_exploit(slot, red.target, draws);
+      return play_exploit(slot, action.target, draws);
     case RedKind::kEscalate:
-      return play_escalate(slot, red.target, draws);
+      return play_escalate(slot, action.target, draws);
     case RedKind::kImpact:
       return play_impact(slot);
   }

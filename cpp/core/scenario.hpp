@@ -1,5 +1,5 @@
 #pragma once
-// Scenario2 of CAGE Challenge 2: the static tables of docs/rules.md, section 1.
+// Scenario2 of CAGE Challenge 2: hosts, subnets, exploits, decoys (docs/rules.md, section 1).
 
 #include <array>
 #include <bit>
@@ -7,20 +7,20 @@
 
 namespace cagepool {
 
-inline constexpr int kHosts = 13;
-inline constexpr int kSubnets = 3;
-inline constexpr int kExploits = 8;
-inline constexpr int kDecoys = 8;
-inline constexpr int kObservationSize = 4 * kHosts;
+inline constexpr int kHostCount = 13;
+inline constexpr int kSubnetCount = 3;
+inline constexpr int kExploitCount = 8;
+inline constexpr int kDecoyCount = 8;
+inline constexpr int kObservationSize = 4 * kHostCount;
 
-/// A small number in memory. Unlike std::uint8_t it may not alias other types, so that writing one
-/// does not make the compiler read everything else again.
+/// An 8-bit unsigned integer that, unlike std::uint8_t, aliases no other type: after a write of a
+/// Byte the compiler need not reload values of other types.
 using Byte = char8_t;
-/// A set of hosts (or of subnets): bit i stands for index i.
+/// A set of hosts (or of subnets): bit i is index i.
 using Mask = std::uint16_t;
-/// A set of exploit ports. Bits stand in order of exploit weight (rules 1.4), so the exploit that
-/// red prefers is the highest bit, and an empty set means "never scanned": every host listens on at
-/// least one of the eight ports.
+/// A set of exploit ports. Bits are in order of exploit weight (rules 1.4): red prefers the exploit
+/// of the highest bit. Every host listens on at least one of the eight ports, so an empty set means
+/// that red never scanned the host.
 using Ports = Byte;
 
 enum Host : std::uint8_t {
@@ -44,7 +44,7 @@ enum Subnet : std::uint8_t { kEnterpriseNet, kOperationalNet, kUserNet };
 enum class Edition : std::uint8_t { k21, kLeaderboard };
 
 enum class Red : std::uint8_t { kBLine, kMeander, kSleep, kGiven };
-inline constexpr int kReds = 4;
+inline constexpr int kRedCount = 4;
 
 enum class RedKind : std::uint8_t { kSleep, kSweep, kScan, kExploit, kEscalate, kImpact };
 
@@ -53,52 +53,51 @@ enum class Success : std::int8_t { kUnknown = -1, kFalse = 0, kTrue = 1 };
 constexpr Mask bit(int index) { return static_cast<Mask>(1u << index); }
 
 // Exploit ports, lowest weight first.
-inline constexpr Ports kSsh = 1 << 0;    // 22, SSHBruteForce
-inline constexpr Ports kRdp = 1 << 1;    // 3389, BlueKeep
-inline constexpr Ports kSmb = 1 << 2;    // 139, EternalBlue
-inline constexpr Ports kHttp = 1 << 3;   // 80, HTTPRFI
-inline constexpr Ports kHttps = 1 << 4;  // 443, HTTPSRFI
-inline constexpr Ports kDatabase =
-    1 << 5;  // 3390, SQLInjection; only User4 has it, always beside 80 and 443
-inline constexpr Ports kMail = 1 << 6;  // 25, HarakaRCE
-inline constexpr Ports kFtp = 1 << 7;   // 21, FTPDirectoryTraversal
+inline constexpr Ports kSsh = 1 << 0;       // 22, SSHBruteForce
+inline constexpr Ports kRdp = 1 << 1;       // 3389, BlueKeep
+inline constexpr Ports kSmb = 1 << 2;       // 139, EternalBlue
+inline constexpr Ports kHttp = 1 << 3;      // 80, HTTPRFI
+inline constexpr Ports kHttps = 1 << 4;     // 443, HTTPSRFI
+inline constexpr Ports kDatabase = 1 << 5;  // 3390, SQLInjection; User4 only, beside 80 and 443
+inline constexpr Ports kMail = 1 << 6;      // 25, HarakaRCE
+inline constexpr Ports kFtp = 1 << 7;       // 21, FTPDirectoryTraversal
 
-/// Exploit id of rules 1.4 for each bit of `Ports`, and back.
-inline constexpr std::array<std::int8_t, kExploits> kExploitOfRank{4, 1, 0, 2, 3, 5, 6, 7};
-inline constexpr std::array<std::uint8_t, kExploits> kRankOfExploit{2, 1, 3, 4, 0, 5, 6, 7};
+/// Exploit id of rules 1.4 by bit of `Ports` (its rank), and the inverse.
+inline constexpr std::array<std::int8_t, kExploitCount> kExploitOfRank{4, 1, 0, 2, 3, 5, 6, 7};
+inline constexpr std::array<std::uint8_t, kExploitCount> kRankOfExploit{2, 1, 3, 4, 0, 5, 6, 7};
 
-/// The port that each decoy opens, and the one that must be free before it can be placed
-/// (rules 1.5). They differ for Vsftpd only (Q1).
-inline constexpr std::array<Ports, kDecoys> kOpenedByDecoy{kHttp, kFtp, kMail,  kSmb,
+/// Port that each decoy opens, and port that must be free before the decoy can be placed (rules
+/// 1.5). The two differ for Vsftpd only (Q1).
+inline constexpr std::array<Ports, kDecoyCount> kDecoyPort{kHttp, kFtp, kMail,  kSmb,
                                                            kSsh,  kRdp, kHttps, kHttp};
-inline constexpr std::array<Ports, kDecoys> kNeededByDecoy{kHttp, kFtp, kMail,  kSmb,
-                                                           kSsh,  kRdp, kHttps, kFtp};
+inline constexpr std::array<Ports, kDecoyCount> kDecoyFreePort{kHttp, kFtp, kMail,  kSmb,
+                                                               kSsh,  kRdp, kHttps, kFtp};
 
-constexpr std::array<Ports, 256> make_opened() {
+constexpr std::array<Ports, 256> make_ports_of_decoys() {
   std::array<Ports, 256> table{};
   for (unsigned decoys = 0; decoys < 256; ++decoys) {
-    for (unsigned id = 0; id < kDecoys; ++id) {
-      if ((decoys >> id) & 1u) table[decoys] |= kOpenedByDecoy[id];
+    for (unsigned id = 0; id < kDecoyCount; ++id) {
+      if ((decoys >> id) & 1u) table[decoys] |= kDecoyPort[id];
     }
   }
   return table;
 }
-/// The ports that a set of decoys opens.
-inline constexpr std::array<Ports, 256> kOpened = make_opened();
+/// Ports that a set of decoys opens.
+inline constexpr std::array<Ports, 256> kPortsOfDecoys = make_ports_of_decoys();
 
 struct HostFacts {
   Ports listening;      // genuine listening exploit ports
-  std::uint8_t others;  // distinct listening ports that no exploit uses
+  std::uint8_t others;  // number of distinct listening ports that no exploit uses
   Ports user_level;     // genuine services that yield a user account
   Ports privileged;     // genuine services that yield root or SYSTEM
-  Ports always_traps;   // services that look genuine and never yield an account
+  Ports always_traps;   // genuine services that never yield an account
   bool windows;
   Subnet subnet;
-  Mask link;  // hosts whose address an escalation here reveals, this one included
+  Mask link;  // hosts whose address an escalation on this host reveals, itself included
 };
 
 inline constexpr Ports kWebServer = kSsh | kRdp | kSmb | kHttp | kHttps;
-inline constexpr std::array<HostFacts, kHosts> kHostFacts{{
+inline constexpr std::array<HostFacts, kHostCount> kHostFacts{{
     {kSsh, 2, 0, 0, kSsh, false, kEnterpriseNet, bit(kDefender)},
     {kSsh, 0, kSsh, 0, 0, false, kEnterpriseNet, bit(kEnterprise0)},
     {kWebServer, 2, kHttp | kHttps | kSsh, kRdp, 0, true, kEnterpriseNet, bit(kEnterprise1)},
@@ -117,20 +116,20 @@ inline constexpr std::array<HostFacts, kHosts> kHostFacts{{
      false, kUserNet, bit(kUser4) | bit(kEnterprise0)},
 }};
 
-inline constexpr Mask kAllHosts = (1 << kHosts) - 1;
+inline constexpr Mask kAllHosts = (1 << kHostCount) - 1;
 inline constexpr Mask kEnterpriseServers =
     bit(kEnterprise0) | bit(kEnterprise1) | bit(kEnterprise2);
 inline constexpr Mask kOperational =
     bit(kOpHost0) | bit(kOpHost1) | bit(kOpHost2) | bit(kOpServer0);
 inline constexpr Mask kUserTargets = bit(kUser1) | bit(kUser2) | bit(kUser3) | bit(kUser4);
-/// The hosts that green scans (rules 4.2).
+/// Hosts that green scans (rules 4.2).
 inline constexpr std::array<std::int8_t, 8> kGreenHosts{
     kEnterprise0, kEnterprise1, kEnterprise2, kUser0, kUser1, kUser2, kUser3, kUser4};
-/// Hosts whose loss costs 1.0 a step, and those whose loss costs 0.1 (rules 9).
-inline constexpr Mask kDear = kEnterpriseServers | bit(kOpServer0);
-inline constexpr Mask kCheap = kAllHosts & ~kDear & ~bit(kUser0);
-inline constexpr std::array<Mask, kSubnets> kSubnetHosts{kEnterpriseServers | bit(kDefender),
-                                                         kOperational, kUserTargets | bit(kUser0)};
+/// Hosts that cost 1.0 per step with a privileged red session, and hosts that cost 0.1 (rules 9).
+inline constexpr Mask kHighValueHosts = kEnterpriseServers | bit(kOpServer0);
+inline constexpr Mask kLowValueHosts = kAllHosts & ~kHighValueHosts & ~bit(kUser0);
+inline constexpr std::array<Mask, kSubnetCount> kSubnetHosts{
+    kEnterpriseServers | bit(kDefender), kOperational, kUserTargets | bit(kUser0)};
 
 inline constexpr int kRestoreTenths = 10;
 inline constexpr int kOutageTenths = 100;

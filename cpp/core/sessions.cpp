@@ -5,61 +5,63 @@
 namespace cagepool {
 namespace {
 
-/// Whether a session lives on `host` and has the `wanted` ones of the `asked` marks.
-bool matches(Session session, int host, int asked, int wanted) {
-  return (session & (kSessionHost | kSessionAlive | asked)) == (host | kSessionAlive | wanted);
+/// Whether a session on `host` is alive and its flags under `mask` equal `flags`.
+bool matches(Session session, int host, int mask, int flags) {
+  return (session & (kSessionHost | kSessionAlive | mask)) == (host | kSessionAlive | flags);
 }
 
-Byte counted(int sessions) { return static_cast<Byte>(std::min(sessions, 255)); }
+Byte saturated(int sessions) { return static_cast<Byte>(std::min(sessions, 255)); }
 
-void set(Mask& mask, int host, bool held) {
-  mask = static_cast<Mask>(held ? mask | bit(host) : mask & ~bit(host));
+void set_bit(Mask& mask, int host, bool value) {
+  mask = static_cast<Mask>(value ? mask | bit(host) : mask & ~bit(host));
 }
 
-/// Count the sessions of one host anew, and set masks and access level by them.
-void recount(Slot slot, int host) {
+/// Recount the sessions of one host and update masks, counts and access level.
+void recount_sessions(Slot slot, int host) {
   int privileged = host == kUser0 ? 1 : 0;  // session 0
   int seen = 0;
   int unseen = 0;
-  for (const Session session : slot.log()) {
+  for (const Session session : slot.session_log()) {
     privileged += matches(session, host, kSessionPrivileged, kSessionPrivileged);
     seen += matches(session, host, kSessionPrivileged | kSessionSeen, kSessionSeen);
     unseen += matches(session, host, kSessionPrivileged | kSessionSeen, 0);
   }
   Game& game = slot.game();
-  set(game.privileged, host, privileged != 0);
-  set(game.user_seen, host, seen != 0);
-  set(game.user_unseen, host, unseen != 0);
-  TrueState& truth = slot.truth();
+  set_bit(game.privileged, host, privileged != 0);
+  set_bit(game.user_seen, host, seen != 0);
+  set_bit(game.user_unseen, host, unseen != 0);
+  TrueState& true_state = slot.true_state();
   const auto h = static_cast<std::size_t>(host);
-  truth.privileged[h] = counted(privileged);
-  truth.user_seen[h] = counted(seen);
-  truth.user_unseen[h] = counted(unseen);
-  truth.access[h] = privileged != 0 ? 2 : seen + unseen != 0 ? 1 : 0;
+  true_state.privileged[h] = saturated(privileged);
+  true_state.user_seen[h] = saturated(seen);
+  true_state.user_unseen[h] = saturated(unseen);
+  true_state.access[h] = privileged != 0 ? 2 : seen + unseen != 0 ? 1 : 0;
 }
 
-void end_sessions(Slot slot, int host, int asked, int wanted) {
-  for (Session& session : slot.log()) {
-    if (matches(session, host, asked, wanted))
+void end_sessions(Slot slot, int host, int mask, int flags) {
+  for (Session& session : slot.session_log()) {
+    if (matches(session, host, mask, flags))
       session = static_cast<Session>(session & ~kSessionAlive);
   }
-  recount(slot, host);
+  recount_sessions(slot, host);
 }
 
 }  // namespace
 
-void open_session(Slot slot, int host, Session kind) {
+void open_session(Slot slot, int host, Session flags) {
   ++slot.game().sessions;
-  slot.log().back() = static_cast<Session>(host | kSessionAlive | kind);
+  slot.session_log().back() = static_cast<Session>(host | kSessionAlive | flags);
   Game& game = slot.game();
-  TrueState& truth = slot.truth();
+  TrueState& true_state = slot.true_state();
   const auto h = static_cast<std::size_t>(host);
-  const bool privileged = (kind & kSessionPrivileged) != 0;
-  const bool seen = (kind & kSessionSeen) != 0;
+  const bool privileged = (flags & kSessionPrivileged) != 0;
+  const bool seen = (flags & kSessionSeen) != 0;
   (privileged ? game.privileged : seen ? game.user_seen : game.user_unseen) |= bit(host);
-  Byte& count = (privileged ? truth.privileged : seen ? truth.user_seen : truth.user_unseen)[h];
-  count = counted(count + 1);
-  truth.access[h] = std::max<Byte>(truth.access[h], privileged ? 2 : 1);
+  Byte& count = (privileged ? true_state.privileged
+                 : seen     ? true_state.user_seen
+                            : true_state.user_unseen)[h];
+  count = saturated(count + 1);
+  true_state.access[h] = std::max<Byte>(true_state.access[h], privileged ? 2 : 1);
 }
 
 void remove_sessions(Slot slot, int host) {
@@ -69,10 +71,10 @@ void remove_sessions(Slot slot, int host) {
 void restore_sessions(Slot slot, int host) { end_sessions(slot, host, 0, 0); }
 
 void escalate_session(Slot slot, int host, int pick) {
-  for (Session& session : slot.log()) {
+  for (Session& session : slot.session_log()) {
     if (matches(session, host, kSessionPrivileged, 0) && pick-- == 0) session |= kSessionPrivileged;
   }
-  recount(slot, host);
+  recount_sessions(slot, host);
 }
 
 }  // namespace cagepool

@@ -1,5 +1,5 @@
 #pragma once
-// A game as bytes: to save, to restore in any slot of any batch, to refuse if damaged.
+// Snapshots: the state of a game as bytes, which can replace a game of any batch.
 
 #include <vector>
 
@@ -9,23 +9,23 @@ namespace cagepool {
 
 using Blob = std::span<const std::uint8_t>;
 
-/// Everything of one game, its place in the stream and what was last shown included.
+/// Complete state of one game, with its position in the random stream and its last outputs.
 struct Snapshot {
-  Setting setting;
+  GameConfig config;
   Game game;
-  TrueState truth;
+  TrueState true_state;
   Counters counters;
   Order order;
   Moves moves;
-  std::vector<Session> log;
+  std::vector<Session> session_log;
 };
 
-std::vector<std::uint8_t> save_game(const Job& job, std::size_t id);
+std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id);
 
-/// Throws std::invalid_argument if the bytes are not a game of this version that fits the job's
-/// batch.
-Snapshot read_snapshot(const Job& job, Blob blob);
+/// Throws std::invalid_argument if the bytes are damaged, of another version, or of a game that the
+/// batch cannot hold.
+Snapshot read_snapshot(const BatchView& batch, Blob blob);
 
-void restore_game(const Job& job, std::size_t id, const Snapshot& snapshot);
+void restore_game(const BatchView& batch, std::size_t id, const Snapshot& snapshot);
 
 }  // namespace cagepool

@@ -1,25 +1,30 @@
 #pragma once
-// One step of the game: blue, green, red, reward, blue's table (docs/rules.md, sections 4, 5, 7 and
-// 9).
+// One step of a game: blue, green and red act, then the reward and blue's observation follow
+// (docs/rules.md, section 4).
 
+#include "core/activity.hpp"
 #include "core/blue.hpp"
 #include "core/red.hpp"
 #include "core/red_actions.hpp"
 
 namespace cagepool {
 
-struct Step {
+struct StepResult {
   Moves moves;
   int reward_tenths;
   std::uint64_t observation;  // bit k is value k of the 52
 };
 
-inline int loss_tenths(const Game& game) {
+/// Penalty of a step for hosts with a privileged red session and for the stopped OTService (rules
+/// 9).
+inline int penalty_tenths(const Game& game) {
   const unsigned held = game.privileged;
-  return 10 * std::popcount(held & kDear) + std::popcount(held & kCheap) + game.outage_tenths;
+  return 10 * std::popcount(held & kHighValueHosts) + std::popcount(held & kLowValueHosts) +
+         game.outage_tenths;
 }
 
-/// Put a step's moves together in a register; byte by byte they would be written and read again.
+/// Pack the moves of a step in a register; eight stores of bytes and a reload of the word would
+/// stall.
 inline Moves pack_moves(int action, Success blue, RedAction red, RedOutcome outcome,
                         int green_host) {
   const auto byte = [](auto value, int place) {
@@ -31,46 +36,51 @@ inline Moves pack_moves(int action, Success blue, RedAction red, RedOutcome outc
                               byte(green_host, 7));
 }
 
-/// Play one step. `given` is red's action if it is played from outside; `judge` sees a fix and the
-/// game before it.
-template <class Source, class Judge>
-inline Step play(Slot slot, int action, RedAction given, const Source& draws, const Judge& judge) {
+/// Play one step.
+///
+/// @param given Red's action, if the caller plays red.
+/// @param draws Source of the random draws: RandomDraws or RecordedDraws.
+/// @param on_fix Called with the game before a Remove or Restore and with its host.
+template <class Draws, class OnFix>
+inline StepResult play_step(Slot slot, int action, RedAction given, const Draws& draws,
+                            const OnFix& on_fix) {
   Game& game = slot.game();
   const BlueAction& blue = kBlueActions[static_cast<std::size_t>(action)];
-  const bool reported = (game.malware & blue.analysed) != 0;
-  const bool placed = play_blue(slot, blue, judge);
+  const bool finds_malware = (game.malware & blue.analyse_host) != 0;
+  const bool placed_decoy = play_blue_action(slot, blue, on_fix);
 
   int green_host = -1;
-  Noise green_noise = Noise::kNone;
+  HostEvents green_events = HostEvents::kNone;
   if (game.green) {
-    green_host = draws.green();
-    if (green_host >= 0) green_noise = scan_noise(slot, static_cast<std::size_t>(green_host));
+    green_host = draws.green_host();
+    if (green_host >= 0) green_events = scan_events(slot, static_cast<std::size_t>(green_host));
   }
 
-  const RedAction red = decide(game, given, draws);
-  const RedOutcome outcome = play_red(slot, red, draws);
+  const RedAction red = choose_red_action(game, given, draws);
+  const RedOutcome outcome = play_red_action(slot, red, draws);
   game.last_success = outcome.success;
 
-  const auto activity_on = [&](int host, Noise green_there, Noise red_there) {
-    const bool decoy = placed & (int{blue.host} == host);
-    return kActivities[static_cast<std::size_t>(green_there)][static_cast<std::size_t>(red_there)]
-                      [decoy];
+  const auto activity_on = [&](int host, HostEvents by_green, HostEvents by_red) {
+    const bool decoy = placed_decoy & (int{blue.host} == host);
+    return kActivityTable[static_cast<std::size_t>(by_green)][static_cast<std::size_t>(by_red)]
+                         [decoy];
   };
   std::uint64_t activities = 0;
-  if (green_noise != Noise::kNone) [[unlikely]] {
-    const Noise red_there = red.target == green_host ? outcome.noise : Noise::kNone;
-    activities = notice(slot, green_host, activity_on(green_host, green_noise, red_there));
+  if (green_events != HostEvents::kNone) [[unlikely]] {
+    const HostEvents by_red = red.target == green_host ? outcome.events : HostEvents::kNone;
+    activities = record_activity(slot, green_host, activity_on(green_host, green_events, by_red));
   }
-  if (outcome.noise != Noise::kNone && red.target != green_host) {
-    activities |= notice(slot, red.target, activity_on(red.target, Noise::kNone, outcome.noise));
+  if (outcome.events != HostEvents::kNone && red.target != green_host) {
+    activities |= record_activity(slot, red.target,
+                                  activity_on(red.target, HostEvents::kNone, outcome.events));
   }
-  if (reported) [[unlikely]]
+  if (finds_malware) [[unlikely]]
     set_compromised(slot, blue.host, kPrivilegedAccess);
 
-  const auto blue_success = static_cast<Success>(placed | static_cast<int>(blue.otherwise));
+  const auto blue_success = static_cast<Success>(placed_decoy | static_cast<int>(blue.otherwise));
   return {.moves = pack_moves(action, blue_success, red, outcome, green_host),
-          .reward_tenths = -loss_tenths(game) - blue.cost,
-          .observation = game.memory | activities};
+          .reward_tenths = -penalty_tenths(game) - blue.cost,
+          .observation = game.blue_table | activities};
 }
 
 }  // namespace cagepool

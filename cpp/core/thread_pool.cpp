@@ -1,14 +1,26 @@
 #include "core/thread_pool.hpp"
 
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
+
 #include <utility>
 
 namespace cagepool {
 namespace {
 
-/// Look for about twenty microseconds whether something has come true.
-template <class Predicate>
-void spin(Predicate is_over) {
-  for (int i = 0; i < 400 && !is_over(); ++i) {
+std::int64_t process_id() {
+#if defined(_WIN32)
+  return 0;  // Windows has no fork
+#else
+  return getpid();
+#endif
+}
+
+/// Spin for about twenty microseconds, or until the condition holds.
+template <class Condition>
+void spin_until(Condition holds) {
+  for (int i = 0; i < 400 && !holds(); ++i) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #else
@@ -19,12 +31,13 @@ void spin(Predicate is_over) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : parts_(static_cast<std::size_t>(threads)) {
+ThreadPool::ThreadPool(int threads)
+    : owner_(process_id()), ranges_(static_cast<std::size_t>(threads)) {
   try {
-    for (std::size_t part = 1; part < parts_.size(); ++part) {
-      helpers_.emplace_back([this, part] { help(part); });
+    for (std::size_t range = 1; range < ranges_.size(); ++range) {
+      threads_.emplace_back([this, range] { work_in_thread(range); });
     }
-  } catch (...) {  // no more threads to be had: let those end that have begun
+  } catch (...) {  // the system gives no more threads: end those that have started
     stop();
     throw;
   }
@@ -32,59 +45,63 @@ ThreadPool::ThreadPool(int threads) : parts_(static_cast<std::size_t>(threads)) 
 
 ThreadPool::~ThreadPool() { stop(); }
 
+bool ThreadPool::is_of_this_process() const { return owner_ == process_id(); }
+
 void ThreadPool::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;
   }
   start_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadPool::run(std::size_t chunks, const std::function<void(std::size_t)>& work) {
-  bool sleepers = false;
+  bool any_asleep = false;
   {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return busy_ == 0; });  // one that came too late for the last round
+    // A thread that woke too late for the last round may still be busy.
+    done_.wait(lock, [this] { return busy_ == 0; });
     work_ = &work;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      parts_[i].next = chunks * i / parts_.size();
-      parts_[i].end = chunks * (i + 1) / parts_.size();
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      ranges_[i].next = chunks * i / ranges_.size();
+      ranges_[i].end = chunks * (i + 1) / ranges_.size();
     }
     ++round_;
-    sleepers = asleep_ != 0;
+    any_asleep = asleep_ != 0;
   }
-  if (sleepers) start_.notify_all();
+  if (any_asleep) start_.notify_all();
   take_chunks(0);
-  spin([this] { return busy_ == 0; });
+  spin_until([this] { return busy_ == 0; });
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return busy_ == 0; });
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ThreadPool::help(std::size_t part) {
-  std::uint64_t seen = 0;
+void ThreadPool::work_in_thread(std::size_t own_range) {
+  std::uint64_t last_round = 0;
   while (true) {
-    const auto is_over = [this, &seen] { return stop_ || round_ != seen; };
-    spin(is_over);
+    const auto has_work = [this, &last_round] { return stop_ || round_ != last_round; };
+    spin_until(has_work);
     {
       std::unique_lock lock(mutex_);
       ++asleep_;
-      start_.wait(lock, is_over);
+      start_.wait(lock, has_work);
       --asleep_;
       if (stop_) return;
-      seen = round_;
+      last_round = round_;
       ++busy_;
     }
-    take_chunks(part);
+    take_chunks(own_range);
     const std::scoped_lock lock(mutex_);
     if (--busy_ == 0) done_.notify_one();
   }
 }
 
-void ThreadPool::take_chunks(std::size_t own_part) {
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    Part& part = parts_[(own_part + i) % parts_.size()];
-    for (std::size_t chunk = part.next++; chunk < part.end; chunk = part.next++) {
+void ThreadPool::take_chunks(std::size_t own_range) {
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    Range& range = ranges_[(own_range + i) % ranges_.size()];
+    for (std::size_t chunk = range.next++; chunk < range.end; chunk = range.next++) {
       try {
         (*work_)(chunk);
       } catch (...) {

@@ -1,7 +1,5 @@
 #pragma once
-// A few threads that share the chunks of one job with the caller.
-
-#include <unistd.h>
+// Threads that share the chunks of a job with the calling thread.
 
 #include <atomic>
 #include <condition_variable>
@@ -16,55 +14,55 @@
 
 namespace cagepool {
 
-/// Each thread begins with the same part of the chunks in every round, so that what they touch
-/// stays in its cache, and then takes what others have left. The caller works too, so a helper that
-/// is late costs nothing but its help. Whoever waits looks for a few microseconds whether the wait
-/// is over, then sleeps: steps follow each other faster than a sleeper wakes, and one that never
-/// slept would starve a busy machine.
+/// Each thread starts with the same range of chunks in every run, so that their memory stays in its
+/// cache, and then takes chunks that other threads have left. The caller works too, so a late
+/// thread never delays a run. A thread that waits spins for some microseconds before it blocks:
+/// steps follow each other faster than a blocked thread wakes, and a thread that always spins would
+/// take CPU time from other processes.
 class ThreadPool {
  public:
+  /// @param threads Number of threads, the caller included.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// False in a child that was forked: the threads stayed behind, and their traces would block an
-  /// orderly end.
-  bool is_of_this_process() const { return owner_ == getpid(); }
-  int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+  /// False in a forked child: it has none of the threads, and a run or a join would block.
+  bool is_of_this_process() const;
+  int threads() const { return static_cast<int>(threads_.size()) + 1; }
 
   /// Call `work(chunk)` once for every chunk below `chunks`. The first exception is rethrown after
-  /// all have ended.
+  /// all chunks are done.
   void run(std::size_t chunks, const std::function<void(std::size_t)>& work);
 
  private:
   void stop();
-  void help(std::size_t part);
-  void take_chunks(std::size_t own_part);
+  void work_in_thread(std::size_t own_range);
+  void take_chunks(std::size_t own_range);
 
-  const pid_t owner_ = getpid();
+  const std::int64_t owner_;  // process id
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;
-  // Written under mutex_ while busy_ is 0, so whoever counts as busy reads them without it.
+  // Written under mutex_ while busy_ is 0; threads that count as busy read it without the lock.
   const std::function<void(std::size_t)>* work_ = nullptr;
-  // Written under mutex_; atomic because those who wait look at them without it.
+  // Written under mutex_; atomic because spinning threads read them without the lock.
   std::atomic<std::uint64_t> round_ = 0;
-  std::atomic<int> busy_ = 0;  // helpers that take chunks of this round
+  std::atomic<int> busy_ = 0;  // threads that take chunks of this round, the caller excluded
   std::atomic<bool> stop_ = false;
-  struct alignas(64) Part {  // a cache line each, so that those who take chunks do not meet
+  struct alignas(64) Range {  // one cache line each, to avoid false sharing
     std::atomic<std::size_t> next = 0;
     std::size_t end = 0;
   };
-  std::vector<Part> parts_;  // one a thread; part 0 is the caller's
+  std::vector<Range> ranges_;  // one per thread; range 0 is the caller's
   // Guarded by mutex_.
   int asleep_ = 0;
   std::exception_ptr error_;
-  std::vector<std::jthread> helpers_;
+  std::vector<std::thread> threads_;
 };
 
-/// Ends a pool where it can be ended, and else leaves it alone.
-struct EndThreadPool {
+/// Deletes a pool, but not in a forked child, where its destructor would block.
+struct ThreadPoolDeleter {
   void operator()(ThreadPool* pool) const {
     if (pool->is_of_this_process()) std::default_delete<ThreadPool>()(pool);
   }

@@ -1,5 +1,6 @@
 #pragma once
-// What blue can remember of an episode, and the policy inputs made of it.
+// Policy features: encodes blue's observation and its history of the episode as input of a network,
+// with a mask of the actions that can work.
 
 #include <cstdint>
 #include <span>
@@ -10,54 +11,57 @@
 
 namespace cagepool {
 
-/// What blue remembers of one game. Plain bytes, so that the caller can keep, copy and save them.
-struct Memory {
+/// History of one game's episode, as far as features depend on it. Plain bytes, so that the caller
+/// can store, copy and save it. All zeros at the start of an episode, but for `order`.
+struct History {
   Mask scanned;    // hosts on which activity was ever seen
   Mask exploited;  // hosts on which an exploit was ever seen
-  Mask latest;     // hosts that were active when any last was
+  Mask latest;     // active hosts of the last step with any activity
   std::uint16_t step;
   std::uint8_t last_kind;
   std::uint8_t last_host;
-  std::uint8_t order;
-  std::uint8_t decoys[kHosts];
+  Order order;
+  std::array<std::uint8_t, kHostCount> decoys;
 };
-static_assert(sizeof(Memory) == 24);
+static_assert(sizeof(History) == 24);
 
-/// Which inputs a policy gets beside the observation, in this order.
-struct InputGroups {
-  bool scans;        // three values a host: ever active, ever exploited, active last
-  bool decoys;       // a value for each decoy among the choices: placed or not
+/// Features beside the 52 values of the observation, in this order.
+struct FeatureGroups {
+  bool scans;        // three values per host: `scanned`, `exploited`, `latest` of the history
+  bool decoys;       // one value per decoy among the choices: 1 if placed
   bool last_action;  // kind and host, one-hot
   bool time;         // share of the horizon that is left
   bool order;        // 5 x 5, one-hot, row = position
 };
 
-/// Turns observations into policy inputs and masks of choices, for many games at once.
-class Inputs {
+/// Encodes features and action masks of many games at once.
+class FeatureEncoder {
  public:
-  /// `choices`: the actions among which the policy picks, by their official numbers.
-  Inputs(const std::vector<int>& choices, InputGroups groups, int horizon);
+  /// @param choices Actions that the policy chooses from, as indices of the 145.
+  FeatureEncoder(const std::vector<int>& choices, FeatureGroups groups, int horizon);
 
+  /// Features per game.
   std::size_t size() const { return size_; }
-  std::size_t choices() const { return possible_.size(); }
+  std::size_t choices() const { return can_ever_work_.size(); }
 
-  /// Take note of what was played in each game and of what blue saw next.
-  void advance(std::span<const std::int64_t> actions, std::span<const float> observations,
-               std::span<Memory> memories) const;
-  /// Write a row of inputs, and one of masks (1: can work) unless there is none, for each game.
-  void write(std::span<const float> observations, std::span<const Memory> memories,
-             std::span<float> inputs, std::span<std::uint8_t> masks) const;
+  /// Add to each history the action that was played and the observation that followed.
+  void update(std::span<const std::int64_t> actions, std::span<const float> observations,
+              std::span<History> histories) const;
+  /// Write one row of features per game and, unless `masks` is empty, one row of masks (1: the
+  /// choice can work).
+  void encode(std::span<const float> observations, std::span<const History> histories,
+              std::span<float> features, std::span<std::uint8_t> masks) const;
 
  private:
-  float* write_groups(const Memory& memory, float* out) const;
+  float* write_groups(const History& history, float* out) const;
 
-  struct Decoy {
+  struct DecoyChoice {
     BlueAction action;
     std::size_t choice;
   };
-  std::vector<std::uint8_t> possible_;  // by choice: whether it can work at all
-  std::vector<Decoy> decoys_;           // the choices that can work at some times only
-  InputGroups groups_;
+  std::vector<std::uint8_t> can_ever_work_;  // by choice
+  std::vector<DecoyChoice> decoys_;          // choices that can work at some times only
+  FeatureGroups groups_;
   int horizon_;
   std::size_t size_;
 };

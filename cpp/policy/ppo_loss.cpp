@@ -8,48 +8,49 @@
 namespace cagepool {
 namespace {
 
-/// Half the squared error of a value, and its slope; the worse of moving freely and moving by at
-/// most `clip` from the old value, if there is a clip.
+/// Half the squared error of a value, and its derivative. With a clip, the larger of the losses of
+/// the value and of the value moved by at most `clip` from the old one.
 struct ValueLoss {
   float loss;
   float slope;
 
-  ValueLoss(float value, float old, float target, float clip) {
+  ValueLoss(float value, float old_value, float target, float clip) {
     const float error = value - target;
     loss = error * error / 2;
     slope = error;
     if (clip <= 0) return;
-    const float moved = std::clamp(value - old, -clip, clip);
-    const float clipped_error = old + moved - target;
+    const float change = std::clamp(value - old_value, -clip, clip);
+    const float clipped_error = old_value + change - target;
     if (clipped_error * clipped_error / 2 <= loss) return;
     loss = clipped_error * clipped_error / 2;
-    slope = moved == value - old ? clipped_error : 0;
+    slope = change == value - old_value ? clipped_error : 0;
   }
 };
 
-inline LossParts gradient_rows(const Share& share, const Collected& collected, const LossRule& rule,
-                               std::span<float> logits_gradient, std::span<float> values_gradient) {
-  const std::size_t count = share.logits.size() / share.rows.size();
-  Softmax softmax(count);
-  LossParts sums;
-  const auto rows = static_cast<float>(share.minibatch);
-  for (std::size_t i = 0; i < share.rows.size(); ++i) {
-    const auto row = static_cast<std::size_t>(share.rows[i]);
-    softmax.read(&share.logits[i * count], mask_of(collected.masks, row, count));
-    const auto choice = static_cast<std::size_t>(collected.chosen[row]);
-    const float change = softmax.log_probability(choice) - collected.log_probabilities[row];
-    const float ratio = std::exp(change);
-    const float advantage = collected.advantages[row];
-    const float clipped = std::clamp(ratio, 1 - rule.clip, 1 + rule.clip);
-    const bool is_free = ratio * advantage <= clipped * advantage;
-    sums.policy -= is_free ? ratio * advantage : clipped * advantage;
+inline PpoLossParts write_gradients(const MinibatchSlice& slice, const RolloutRows& rollout,
+                                    const PpoLossConfig& config, std::span<float> logits_gradient,
+                                    std::span<float> values_gradient) {
+  const std::size_t choices = slice.logits.size() / slice.rows.size();
+  Softmax softmax(choices);
+  PpoLossParts sums;
+  const auto rows = static_cast<float>(slice.minibatch_size);
+  for (std::size_t i = 0; i < slice.rows.size(); ++i) {
+    const auto row = static_cast<std::size_t>(slice.rows[i]);
+    softmax.compute(&slice.logits[i * choices], mask_row(rollout.masks, row, choices));
+    const auto choice = static_cast<std::size_t>(rollout.chosen[row]);
+    const float log_ratio = softmax.log_probability(choice) - rollout.log_probabilities[row];
+    const float ratio = std::exp(log_ratio);
+    const float advantage = rollout.advantages[row];
+    const float clipped = std::clamp(ratio, 1 - config.clip_range, 1 + config.clip_range);
+    const bool is_unclipped = ratio * advantage <= clipped * advantage;
+    sums.policy -= is_unclipped ? ratio * advantage : clipped * advantage;
     sums.entropy += softmax.entropy();
-    sums.kl += ratio - 1 - change;
+    sums.kl += ratio - 1 - log_ratio;
     sums.clipped += ratio != clipped;
-    softmax.gradient(choice, is_free ? -ratio * advantage / rows : 0, rule.entropy / rows,
-                     &logits_gradient[i * count]);
-    const ValueLoss value(share.values[i], collected.values[row], collected.returns[row],
-                          rule.value_clip);
+    softmax.write_gradient(choice, is_unclipped ? -ratio * advantage / rows : 0,
+                           config.ent_coef / rows, &logits_gradient[i * choices]);
+    const ValueLoss value(slice.values[i], rollout.values[row], rollout.returns[row],
+                          config.clip_range_vf);
     sums.value += value.loss;
     values_gradient[i] = value.slope / rows;
   }
@@ -58,32 +59,33 @@ inline LossParts gradient_rows(const Share& share, const Collected& collected, c
   return sums;
 }
 
-#if defined(__x86_64__)
-// One copy for each kind of processor; all round alike.
-[[gnu::flatten, gnu::target("arch=x86-64-v4")]] LossParts gradient_rows_v4(
-    const Share& share, const Collected& collected, const LossRule& rule,
+#if defined(__x86_64__) && defined(__linux__)
+// One version per processor; all round alike.
+[[gnu::flatten, gnu::target("arch=x86-64-v4")]] PpoLossParts write_gradients_v4(
+    const MinibatchSlice& slice, const RolloutRows& rollout, const PpoLossConfig& config,
     std::span<float> logits_gradient, std::span<float> values_gradient) {
-  return gradient_rows(share, collected, rule, logits_gradient, values_gradient);
+  return write_gradients(slice, rollout, config, logits_gradient, values_gradient);
 }
-[[gnu::flatten, gnu::target("arch=x86-64-v3")]] LossParts gradient_rows_v3(
-    const Share& share, const Collected& collected, const LossRule& rule,
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] PpoLossParts write_gradients_v3(
+    const MinibatchSlice& slice, const RolloutRows& rollout, const PpoLossConfig& config,
     std::span<float> logits_gradient, std::span<float> values_gradient) {
-  return gradient_rows(share, collected, rule, logits_gradient, values_gradient);
+  return write_gradients(slice, rollout, config, logits_gradient, values_gradient);
 }
 #endif
 
 }  // namespace
 
-LossParts loss_gradient(const Share& share, const Collected& collected, const LossRule& rule,
-                        std::span<float> logits_gradient, std::span<float> values_gradient) {
-  if (share.rows.empty()) return {};
-#if defined(__x86_64__)
+PpoLossParts ppo_loss_gradient(const MinibatchSlice& slice, const RolloutRows& rollout,
+                               const PpoLossConfig& config, std::span<float> logits_gradient,
+                               std::span<float> values_gradient) {
+  if (slice.rows.empty()) return {};
+#if defined(__x86_64__) && defined(__linux__)
   if (__builtin_cpu_supports("x86-64-v4"))
-    return gradient_rows_v4(share, collected, rule, logits_gradient, values_gradient);
+    return write_gradients_v4(slice, rollout, config, logits_gradient, values_gradient);
   if (__builtin_cpu_supports("x86-64-v3"))
-    return gradient_rows_v3(share, collected, rule, logits_gradient, values_gradient);
+    return write_gradients_v3(slice, rollout, config, logits_gradient, values_gradient);
 #endif
-  return gradient_rows(share, collected, rule, logits_gradient, values_gradient);
+  return write_gradients(slice, rollout, config, logits_gradient, values_gradient);
 }
 
 }  // namespace cagepool

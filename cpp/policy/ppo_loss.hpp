@@ -1,5 +1,5 @@
 #pragma once
-// Gradient of the loss of PPO.
+// PPO loss and its gradient with respect to logits and values.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,44 +7,47 @@
 
 namespace cagepool {
 
-struct LossRule {
-  float clip;        // of the ratio of probabilities
-  float value_clip;  // of the change of a value; 0: none
-  float entropy;     // weight of the entropy
+/// Hyper-parameters of the loss, under Stable-Baselines3's names.
+struct PpoLossConfig {
+  float clip_range;     // of the probability ratio
+  float clip_range_vf;  // of the change of a value; 0: no clipping
+  float ent_coef;
 };
 
-/// What was collected, a number a row, and which choices were allowed.
-struct Collected {
-  std::span<const std::uint8_t> masks;  // rows x choices, or empty
+/// Data of a rollout, one row per transition.
+struct RolloutRows {
+  std::span<const std::uint8_t> masks;  // rows x choices; empty: every choice was allowed
   std::span<const std::int64_t> chosen;
   std::span<const float> log_probabilities;
   std::span<const float> advantages;
-  std::span<const float> values;   // as predicted when it was collected
-  std::span<const float> returns;  // that the value should have been
+  std::span<const float> values;  // as predicted during the rollout
+  std::span<const float> returns;
 };
 
-/// A part of a minibatch: which rows of what was collected, and what the networks say of them now.
-struct Share {
+/// A slice of a minibatch: rows of the rollout, with the current outputs of the networks.
+struct MinibatchSlice {
   std::span<const std::int64_t> rows;
   std::span<const float> logits;  // rows x choices
   std::span<const float> values;
-  std::size_t minibatch;  // rows of all shares: what means are over
+  std::size_t minibatch_size;  // rows of all slices together, the divisor of all means
 };
 
-/// This share of the means over the minibatch.
-struct LossParts {
+/// Contribution of a slice to the means over its minibatch.
+struct PpoLossParts {
   double policy = 0;
   double value = 0;
   double entropy = 0;
   double kl = 0;
-  double clipped = 0;
+  double clipped = 0;  // share of probability ratios outside of the clip range
 };
 
-/// Gradient of the mean loss of PPO with respect to a share's logits and values.
+/// Write the gradient of the minibatch's mean loss with respect to the logits and values of a
+/// slice.
 ///
-/// The loss of a row is policy - rule.entropy * entropy + value, where policy is the clipped
-/// surrogate and value is half the (clipped) squared error.
-LossParts loss_gradient(const Share& share, const Collected& collected, const LossRule& rule,
-                        std::span<float> logits_gradient, std::span<float> values_gradient);
+/// The loss of a row is policy - ent_coef * entropy + value: the clipped surrogate and half the
+/// (clipped) squared error.
+PpoLossParts ppo_loss_gradient(const MinibatchSlice& slice, const RolloutRows& rollout,
+                               const PpoLossConfig& config, std::span<float> logits_gradient,
+                               std::span<float> values_gradient);
 
 }  // namespace cagepool

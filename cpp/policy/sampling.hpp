@@ -1,6 +1,5 @@
 #pragma once
-// The two places where a learner works on every choice of every state: drawing a choice, and the
-// gradient of the loss. In Python they would cost more than the game and the network together.
+// Sampling of choices from masked logits.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,17 +7,18 @@
 
 namespace cagepool {
 
-/// Rows of choices: logits, and which of them may be chosen (empty: all).
-struct Choices {
-  std::span<const float> logits;        // rows x count
-  std::span<const std::uint8_t> masks;  // the same shape, or empty
-  std::size_t count;
+/// Rows of logits, and which choices are allowed.
+struct MaskedLogits {
+  std::span<const float> logits;        // rows x choices
+  std::span<const std::uint8_t> masks;  // the same shape, 1: allowed; empty: every choice is
+  std::size_t choices;
 
-  std::size_t rows() const { return logits.size() / count; }
+  std::size_t rows() const { return logits.size() / choices; }
 };
 
-/// Draw a choice in every row from the softmax of its logits, by one uniform number a row.
-void draw(const Choices& choices, std::span<const float> uniforms, std::span<std::int64_t> chosen,
-          std::span<float> log_probabilities);
+/// Sample one choice per row from the softmax of its logits, by one uniform number in [0, 1) per
+/// row.
+void sample_choices(const MaskedLogits& logits, std::span<const float> uniforms,
+                    std::span<std::int64_t> chosen, std::span<float> log_probabilities);
 
 }  // namespace cagepool

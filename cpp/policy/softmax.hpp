@@ -1,5 +1,5 @@
 #pragma once
-// The softmax of one row of logits.
+// Masked softmax of one row of logits: sampling, log-probability, entropy and gradient.
 
 #include <algorithm>
 #include <cmath>
@@ -10,44 +10,45 @@
 
 namespace cagepool {
 
-constexpr float kNever = -1e30F;  // logit of what may not be chosen
+constexpr float kMaskedLogit = -1e30F;
 
-/// The softmax of one row, in memory that is a whole number of lanes long.
+/// Buffers are reused from row to row; they are padded to whole lanes with masked choices.
 class Softmax {
  public:
+  /// @param count Choices per row.
   explicit Softmax(std::size_t count)
       : count_(count), logits_((count + kLanes - 1) / kLanes), weights_(logits_.size()) {}
 
-  /// `mask` may be null: everything is allowed.
-  inline void read(const float* from, const std::uint8_t* mask) {
-    const float highest = copy(from, mask);
+  /// Compute the softmax of a row. `mask` may be null: every choice is allowed.
+  inline void compute(const float* logits, const std::uint8_t* mask) {
+    const float highest = load(logits, mask);
     Lanes sums{};
-    Lanes products{};  // what is not allowed is finite, so that its product with 0 is 0
+    Lanes products{};  // masked logits are finite, so that their product with weight 0 is 0
     for (std::size_t i = 0; i < logits_.size(); ++i) {
-      const Lanes less = logits_[i].lanes - highest;
-      const Lanes weight = exp_lanes(less);
-      logits_[i].lanes = less;
+      const Lanes shifted = logits_[i].lanes - highest;
+      const Lanes weight = exp_lanes(shifted);
+      logits_[i].lanes = shifted;
       weights_[i].lanes = weight;
       sums += weight;
-      products += weight * less;
+      products += weight * shifted;
     }
-    sum_ = sum_of(sums);
+    sum_ = sum_lanes(sums);
     log_sum_ = std::log(sum_);
-    entropy_ = log_sum_ - sum_of(products) / sum_;
+    entropy_ = log_sum_ - sum_lanes(products) / sum_;
   }
 
-  /// The first choice at which the running sum of probabilities passes a number in [0, 1).
-  inline std::size_t at(float uniform) const {
+  /// Inverse of the cumulative distribution: the choice for a uniform number in [0, 1).
+  inline std::size_t sample(float uniform) const {
     const float target = uniform * sum_;
-    float passed = 0;
-    std::size_t last = 0;  // block with a weight
+    float cumulative = 0;
+    std::size_t last_block = 0;  // the last one with a weight
     for (std::size_t block = 0; block < weights_.size(); ++block) {
-      const float sum = sum_of(weights_[block].lanes);
-      if (passed + sum > target) return within(block, target - passed);
-      passed += sum;
-      if (sum != 0.0F) last = block;
+      const float sum = sum_lanes(weights_[block].lanes);
+      if (cumulative + sum > target) return sample_in_block(block, target - cumulative);
+      cumulative += sum;
+      if (sum != 0.0F) last_block = block;
     }
-    return within(last, sum_);  // rounding has left a little of the sum out
+    return sample_in_block(last_block, sum_);  // rounding made the sums fall short of the target
   }
 
   inline float log_probability(std::size_t choice) const {
@@ -56,12 +57,13 @@ class Softmax {
 
   inline float entropy() const { return entropy_; }
 
-  /// d/dlogits of slope * log_probability(choice) - weight * entropy.
-  inline void gradient(std::size_t choice, float slope, float weight, float* out) const {
-    const float share = 1.0F / sum_;
+  /// Write d/dlogits of slope * log_probability(choice) - entropy_weight * entropy.
+  inline void write_gradient(std::size_t choice, float slope, float entropy_weight,
+                             float* out) const {
+    const float scale = 1.0F / sum_;
     const auto write = [&](std::size_t block, std::size_t lanes) {
-      const Lanes p = weights_[block].lanes * share;
-      const Lanes entropy_slope = (logits_[block].lanes - log_sum_ + entropy_) * weight;
+      const Lanes p = weights_[block].lanes * scale;
+      const Lanes entropy_slope = (logits_[block].lanes - log_sum_ + entropy_) * entropy_weight;
       const Lanes slopes = p * (entropy_slope - slope);
       std::memcpy(&out[block * kLanes], &slopes, sizeof(float) * lanes);
     };
@@ -72,54 +74,54 @@ class Softmax {
   }
 
  private:
-  /// Take a row of logits, and tell the highest that is allowed.
-  inline float copy(const float* from, const std::uint8_t* mask) {
-    Lanes most = all(kNever);
-    const auto take = [&](std::size_t block, std::size_t lanes) {
+  /// Copy a row of logits to the buffer; returns the highest that is allowed.
+  inline float load(const float* logits, const std::uint8_t* mask) {
+    Lanes most = all_lanes(kMaskedLogit);
+    const auto load_block = [&](std::size_t block, std::size_t lanes) {
       const std::size_t first = block * kLanes;
-      Lanes logits = all(kNever);
-      std::memcpy(&logits, &from[first], sizeof(float) * lanes);
+      Lanes loaded = all_lanes(kMaskedLogit);
+      std::memcpy(&loaded, &logits[first], sizeof(float) * lanes);
       if (mask != nullptr) {
         ByteLanes allowed{};
         std::memcpy(&allowed, &mask[first], lanes);
-        logits = __builtin_convertvector(allowed, IntLanes) != 0 ? logits : all(kNever);
+        loaded = __builtin_convertvector(allowed, IntLanes) != 0 ? loaded : all_lanes(kMaskedLogit);
       }
-      logits_[block].lanes = logits;
-      most = logits > most ? logits : most;
+      logits_[block].lanes = loaded;
+      most = loaded > most ? loaded : most;
     };
     const std::size_t whole = count_ / kLanes;
-    for (std::size_t block = 0; block < whole; ++block) take(block, kLanes);
-    if (whole < logits_.size()) take(whole, count_ % kLanes);
+    for (std::size_t block = 0; block < whole; ++block) load_block(block, kLanes);
+    if (whole < logits_.size()) load_block(whole, count_ % kLanes);
     float highest = most[0];
     for (std::size_t i = 1; i < kLanes; ++i) highest = std::max(highest, most[i]);
     return highest;
   }
 
-  /// The first choice of a block at which the running sum of its weights passes the target.
-  inline std::size_t within(std::size_t block, float target) const {
+  /// The first choice of a block whose cumulative weight within the block exceeds the target.
+  inline std::size_t sample_in_block(std::size_t block, float target) const {
     const Lanes weights = weights_[block].lanes;
-    float passed = 0;
+    float cumulative = 0;
     std::size_t last = 0;
     for (std::size_t i = 0; i < kLanes; ++i) {
       if (weights[i] == 0.0F) continue;
-      passed += weights[i];
+      cumulative += weights[i];
       last = i;
-      if (passed > target) break;
+      if (cumulative > target) break;
     }
     return block * kLanes + last;
   }
 
   std::size_t count_;
-  std::vector<Block> logits_;   // less the highest; beyond the last choice as if not allowed
-  std::vector<Block> weights_;  // probabilities, but for the factor 1 / sum_
+  std::vector<Block> logits_;   // minus the highest
+  std::vector<Block> weights_;  // probabilities times sum_
   float sum_ = 0;
   float log_sum_ = 0;
   float entropy_ = 0;
 };
 
-/// A row of masks, or null if there are none.
-inline const std::uint8_t* mask_of(std::span<const std::uint8_t> masks, std::size_t row,
-                                   std::size_t count) {
+/// Row of masks, or null if there are none.
+inline const std::uint8_t* mask_row(std::span<const std::uint8_t> masks, std::size_t row,
+                                    std::size_t count) {
   return masks.empty() ? nullptr : &masks[row * count];
 }
 

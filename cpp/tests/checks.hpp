@@ -1,5 +1,5 @@
 #pragma once
-// What core tests need. No test library comes with a compiler alone.
+// A minimal test framework, so that the C++ tests need nothing but a compiler.
 
 #include <cstdio>
 #include <exception>
@@ -9,15 +9,16 @@
 
 namespace cagepool {
 
-inline int failures = 0;
+inline int failed_checks = 0;
 
 inline void check(bool holds, const std::source_location where = std::source_location::current()) {
   if (holds) return;
-  ++failures;
+  ++failed_checks;
   std::fprintf(stderr, "%s:%u: a check in %s failed\n", where.file_name(), where.line(),
                where.function_name());
 }
 
+/// Check that `call` throws an `Error` whose text contains `words`.
 template <class Error, class Call>
 void check_throws(Call call, const std::string& words,
                   const std::source_location where = std::source_location::current()) {
@@ -30,21 +31,22 @@ void check_throws(Call call, const std::string& words,
   check(false, where);
 }
 
-/// Run all; returns the exit code.
+/// Run all tests; returns the exit code of the program.
 inline int run_tests(const std::vector<void (*)()>& tests) {
-  int failed = 0;
+  int failed_tests = 0;
   for (void (*test)() : tests) {
-    const int before = failures;
+    const int before = failed_checks;
     try {
       test();
     } catch (const std::exception& error) {
       std::fprintf(stderr, "unexpected: %s\n", error.what());
-      ++failures;
+      ++failed_checks;
     }
-    failed += failures != before;
+    failed_tests += failed_checks != before;
   }
-  std::printf("%zu passed, %d failed\n", tests.size() - static_cast<std::size_t>(failed), failed);
-  return failed == 0 ? 0 : 1;
+  std::printf("%zu passed, %d failed\n", tests.size() - static_cast<std::size_t>(failed_tests),
+              failed_tests);
+  return failed_tests == 0 ? 0 : 1;
 }
 
 }  // namespace cagepool

@@ -1,7 +1,11 @@
-// Tests of the game that run without Python, under the sanitizers.
+// Tests of the game and the batch, without Python, so that all sanitizers can run them.
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,32 +21,17 @@ struct Options {
   Autoreset autoreset = Autoreset::kNextStep;
   int threads = 1;
   std::uint16_t horizon = 30;
-  bool judged = true;
   bool bytes = false;
 };
 
-/// A batch with the memory it writes. Games differ in edition, green and horizon.
+/// A batch with the memory it writes, each array exactly as large as it must be, so that sanitizers
+/// notice an access beyond it. Games differ in edition, green and horizon.
 class World {
  public:
   explicit World(const Options& options)
-      : floats_(options.bytes ? 0 : options.games * kObservationSize),
-        bytes_(options.bytes ? options.games * kObservationSize : 0),
-        final_floats_(!options.bytes && options.autoreset == Autoreset::kSameStep ? floats_.size()
-                                                                                  : 0),
-        final_bytes_(options.bytes && options.autoreset == Autoreset::kSameStep ? bytes_.size()
-                                                                                : 0),
-        rewards(options.games),
-        truncations_(std::make_unique<bool[]>(options.games)),
-        moves(options.games),
-        truth(options.games),
-        returns_(options.games),
-        lengths_(options.games),
-        orders_(options.judged ? options.games : 0, Order{119}),
-        counters(orders_.size()),
-        episode_counters_(orders_.size()),
-        alignment_(orders_.size()),
-        batch(settings(options), outputs(), options.autoreset,
-              {Knowledge::kTrue, Definition::kHost, 30.0}, options.threads) {
+      : out(allocate_outputs(options)),
+        batch(configs(options), out, options.autoreset, {Knowledge::kTrue, Definition::kHost, 30.0},
+              options.threads) {
     for (std::size_t id = 0; id < options.games; ++id) ids.push_back(static_cast<std::int64_t>(id));
   }
 
@@ -53,27 +42,25 @@ class World {
   }
 
   /// Actions that depend on the game and the step alone.
-  std::vector<std::int64_t> actions(std::uint32_t step, std::int64_t limit) const {
+  std::vector<std::int64_t> actions(std::uint32_t step, std::uint32_t limit) const {
     std::vector<std::int64_t> chosen;
     for (const std::int64_t id : ids) {
       const auto random =
           static_cast<std::uint32_t>(random_word(static_cast<std::uint64_t>(id) + 99, step, 1));
-      chosen.push_back(below(random, static_cast<std::uint32_t>(limit)));
+      chosen.push_back(uniform_below(random, limit));
     }
     return chosen;
   }
 
   void step(std::uint32_t step, bool red_given = false) {
     const std::vector<std::int64_t> red =
-        red_given ? actions(step + 7919, kRedActions) : std::vector<std::int64_t>();
-    batch.step(actions(step, kActions), red, std::nullopt);
+        red_given ? actions(step + 7919, kRedActionCount) : std::vector<std::int64_t>();
+    batch.step(actions(step, kActionCount), red, std::nullopt);
   }
 
-  const std::vector<float>& observations() const { return floats_; }
-
  private:
-  static std::vector<Setting> settings(const Options& options) {
-    std::vector<Setting> all;
+  static std::vector<GameConfig> configs(const Options& options) {
+    std::vector<GameConfig> all;
     for (std::size_t id = 0; id < options.games; ++id) {
       all.push_back({.seed = 0,
                      .next_episode = 0,
@@ -86,58 +73,44 @@ class World {
     return all;
   }
 
-  Outputs outputs() {
-    Outputs out{};
-    out.float_observations = floats_;
-    out.byte_observations = bytes_;
-    out.float_final_observations = final_floats_;
-    out.byte_final_observations = final_bytes_;
-    out.rewards = rewards;
-    out.truncations = {truncations_.get(), rewards.size()};
-    out.moves = moves;
-    out.true_state = truth;
-    out.episode_returns = returns_;
-    out.episode_lengths = lengths_;
-    out.orders = orders_;
-    out.counters = counters;
-    out.episode_counters = episode_counters_;
-    out.alignment = alignment_;
-    return out;
+  Outputs allocate_outputs(const Options& options) {
+    Outputs outputs;
+    for_each_output([&](const auto& field) {
+      const bool is_present = field.condition != OutputCondition::kSameStepReset ||
+                              options.autoreset == Autoreset::kSameStep;
+      if (is_present) allocate(outputs.*field.array, options);
+    });
+    std::ranges::fill(outputs.orders, Order{119});
+    return outputs;
+  }
+  template <class Element>
+  void allocate(std::span<Element>& array, const Options& options) {
+    const auto memory = std::make_shared<Element[]>(options.games);
+    memory_.push_back(memory);
+    array = {memory.get(), options.games};
+  }
+  void allocate(ObservationArray& array, const Options& options) {
+    if (options.bytes) {
+      allocate(array.bytes, options);
+    } else {
+      allocate(array.floats, options);
+    }
   }
 
-  std::vector<float> floats_;
-  std::vector<std::uint8_t> bytes_;
-  std::vector<float> final_floats_;
-  std::vector<std::uint8_t> final_bytes_;
+  std::vector<std::shared_ptr<void>> memory_;
 
  public:
-  std::vector<double> rewards;
-
- private:
-  std::unique_ptr<bool[]> truncations_;
-
- public:
-  std::vector<Moves> moves;
-  std::vector<TrueState> truth;
-
- private:
-  std::vector<double> returns_;
-  std::vector<std::int32_t> lengths_;
-  std::vector<Order> orders_;
-
- public:
-  std::vector<Counters> counters;
-
- private:
-  std::vector<Counters> episode_counters_;
-  std::vector<double> alignment_;
-
- public:
+  Outputs out;
   Batch batch;
   std::vector<std::int64_t> ids;
 };
 
-void test_no_sequence_of_actions_does_harm() {
+void check_same_results(const World& one, const World& other) {
+  check(std::ranges::equal(one.out.rewards, other.out.rewards));
+  check(std::ranges::equal(one.out.observations.floats, other.out.observations.floats));
+}
+
+void test_random_games_break_no_memory_rule() {
   for (const Autoreset autoreset : {Autoreset::kNextStep, Autoreset::kSameStep}) {
     for (const bool bytes : {false, true}) {
       for (const std::uint8_t reds : {0b0001, 0b0010, 0b0100, 0b1000, 0b0111}) {
@@ -150,30 +123,33 @@ void test_no_sequence_of_actions_does_harm() {
   }
 }
 
-void test_masks_counts_and_log_agree() {
+void test_masks_counts_and_session_log_agree() {
   World world({.games = 24, .reds = 0b1000, .horizon = 400});
   world.reset(5);
   for (std::uint32_t step = 0; step < 399; ++step) {
     world.step(step, true);
     for (const std::int64_t id : world.ids) {
       const Game game = world.batch.game(id);
-      const TrueState& truth = world.truth[static_cast<std::size_t>(id)];
-      std::array<int, kHosts> sessions{};
+      const TrueState& true_state = world.out.true_state[static_cast<std::size_t>(id)];
+      std::array<int, kHostCount> sessions{};
       sessions[kUser0] = 1;
-      for (const Session session : world.batch.log(id)) {
+      for (const Session session : world.batch.session_log(id)) {
         if (session & kSessionAlive) ++sessions[session & kSessionHost];
       }
-      for (int host = 0; host < kHosts; ++host) {
+      for (int host = 0; host < kHostCount; ++host) {
         const auto h = static_cast<std::size_t>(host);
-        check(truth.privileged[h] + truth.user_seen[h] + truth.user_unseen[h] == sessions[h]);
-        check(((game.privileged >> host) & 1) == (truth.privileged[h] != 0));
-        check(((game.user_seen >> host) & 1) == (truth.user_seen[h] != 0));
-        check(((game.user_unseen >> host) & 1) == (truth.user_unseen[h] != 0));
-        check(((game.malware >> host) & 1) == truth.malware[h]);
-        check(compromised(game, host) == truth.compromised[h]);
-        check(truth.access[h] == (truth.privileged[h] != 0 ? 2 : sessions[h] != 0 ? 1 : 0));
+        check(true_state.privileged[h] + true_state.user_seen[h] + true_state.user_unseen[h] ==
+              sessions[h]);
+        check(((game.privileged >> host) & 1) == (true_state.privileged[h] != 0));
+        check(((game.user_seen >> host) & 1) == (true_state.user_seen[h] != 0));
+        check(((game.user_unseen >> host) & 1) == (true_state.user_unseen[h] != 0));
+        check(((game.malware >> host) & 1) == true_state.malware[h]);
+        check(compromised(game, host) == true_state.compromised[h]);
+        check(true_state.access[h] == (true_state.privileged[h] != 0 ? 2
+                                       : sessions[h] != 0            ? 1
+                                                                     : 0));
       }
-      check(truth.ot_running == (game.outage_tenths == 0));
+      check(true_state.ot_running == (game.outage_tenths == 0));
     }
   }
 }
@@ -186,8 +162,7 @@ void test_threads_change_nothing() {
   for (std::uint32_t step = 0; step < 150; ++step) {
     one.step(step);
     four.step(step);
-    check(one.rewards == four.rewards);
-    check(one.observations() == four.observations());
+    check_same_results(one, four);
   }
 }
 
@@ -206,24 +181,31 @@ void test_an_error_in_a_thread_reaches_the_caller() {
   check(calls == 58);
 }
 
-void test_a_second_caller_is_refused() {
-  World world({.games = 20000, .threads = 2});
+/// Two threads step the same batch until one of them is refused. Calls overlap within milliseconds,
+/// so that the test reaches its time limit, and fails, only if nothing refuses a second caller.
+void test_a_second_caller_is_refused_and_changes_nothing() {
+  World world({.games = 4000, .horizon = 10000});
   world.reset(3);
-  const std::vector<std::int64_t> actions = world.actions(0, kActions);
+  const std::vector<std::int64_t> actions = world.actions(0, kActionCount);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::atomic<int> refused = 0;
-  const auto keep_stepping = [&] {
-    for (int i = 0; i < 60; ++i) {
+  std::atomic<int> played = 0;
+  const auto step_until_refused = [&] {
+    while (refused == 0 && std::chrono::steady_clock::now() < deadline) {
       try {
         world.batch.step(actions, {}, std::nullopt);
-      } catch (const std::runtime_error&) {
+        ++played;
+      } catch (const std::runtime_error& error) {
+        check(std::string(error.what()).find("one thread at a time") != std::string::npos);
         ++refused;
       }
     }
   };
-  std::thread other(keep_stepping);
-  keep_stepping();
+  std::thread other(step_until_refused);
+  step_until_refused();
   other.join();
-  check(refused < 120);
+  check(refused > 0);
+  check(world.batch.game(0).step == played);
 }
 
 void test_a_restored_game_goes_on_as_the_saved_one() {
@@ -239,8 +221,7 @@ void test_a_restored_game_goes_on_as_the_saved_one() {
   for (std::uint32_t step = 9; step < 70; ++step) {  // two episode ends
     world.step(step);
     other.step(step);
-    check(world.rewards == other.rewards);
-    check(world.observations() == other.observations());
+    check_same_results(world, other);
   }
 }
 
@@ -272,7 +253,7 @@ void test_wrong_calls_are_refused_and_change_nothing() {
   world.reset(0);
   step();
   const std::vector<std::uint8_t> before = world.batch.save(2);
-  actions[2] = kActions;
+  actions[2] = kActionCount;
   check_throws<std::out_of_range>(step, "the action of game 2 must be below 145, got 145");
   actions[2] = -1;
   check_throws<std::out_of_range>(step, "the action of game 2 must be below 145, got -1");
@@ -290,10 +271,13 @@ void test_wrong_calls_are_refused_and_change_nothing() {
 
 int main() {
   using namespace cagepool;
-  const std::vector<void (*)()> tests{
-      test_no_sequence_of_actions_does_harm, test_masks_counts_and_log_agree,
-      test_threads_change_nothing,           test_an_error_in_a_thread_reaches_the_caller,
-      test_a_second_caller_is_refused,       test_a_restored_game_goes_on_as_the_saved_one,
-      test_damaged_snapshots_are_refused,    test_wrong_calls_are_refused_and_change_nothing};
+  const std::vector<void (*)()> tests{test_random_games_break_no_memory_rule,
+                                      test_masks_counts_and_session_log_agree,
+                                      test_threads_change_nothing,
+                                      test_an_error_in_a_thread_reaches_the_caller,
+                                      test_a_second_caller_is_refused_and_changes_nothing,
+                                      test_a_restored_game_goes_on_as_the_saved_one,
+                                      test_damaged_snapshots_are_refused,
+                                      test_wrong_calls_are_refused_and_change_nothing};
   return run_tests(tests);
 }

@@ -1,5 +1,5 @@
-// Tests of what a learner needs that run without Python, under the sanitizers. All memory is
-// exactly as large as it must be, so that reading or writing beyond it is noticed.
+// Tests of features, sampling and the PPO loss, without Python, so that all sanitizers can run
+// them. All memory is exactly as large as it must be, so that an access beyond it is noticed.
 
 #include <algorithm>
 #include <cmath>
@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kRows = 7;
 
-/// A number in [0, 1) that depends on its place alone.
-float number(std::uint64_t stream, std::size_t place) {
+/// Pseudo-random number in [0, 1) at an index of a stream.
+float number(std::uint64_t stream, std::size_t index) {
   const auto bits =
-      static_cast<std::uint32_t>(random_word(stream, static_cast<std::uint32_t>(place), 1));
+      static_cast<std::uint32_t>(random_word(stream, static_cast<std::uint32_t>(index), 1));
   return static_cast<float>(bits >> 8) * 0x1p-24F;
 }
 
@@ -30,7 +30,7 @@ std::vector<float> numbers(std::uint64_t stream, std::size_t count, float low, f
   return all;
 }
 
-/// Rows of choices, of which about half are allowed, and at least the first.
+/// Rows of logits with masks that allow the first choice and about half of the others.
 struct Table {
   std::size_t count;
   std::vector<float> logits;
@@ -41,10 +41,10 @@ struct Table {
     for (std::size_t i = 0; i < masks.size(); ++i)
       masks[i] = i % count == 0 || number(99, i) < 0.5F ? 1 : 0;
   }
-  Choices choices() const { return {logits, masks, count}; }
+  MaskedLogits masked() const { return {logits, masks, count}; }
 };
 
-void test_only_what_is_allowed_is_drawn() {
+void test_only_allowed_choices_are_sampled() {
   for (std::size_t count = 1; count < 20; ++count) {
     const Table table(count);
     std::vector<float> uniforms = numbers(5, kRows, 0, 1);
@@ -52,7 +52,7 @@ void test_only_what_is_allowed_is_drawn() {
     uniforms[1] = 1 - 0x1p-24F;
     std::vector<std::int64_t> chosen(kRows, -1);
     std::vector<float> log_probabilities(kRows, 1);
-    draw(table.choices(), uniforms, chosen, log_probabilities);
+    sample_choices(table.masked(), uniforms, chosen, log_probabilities);
     for (std::size_t row = 0; row < kRows; ++row) {
       const auto choice = static_cast<std::size_t>(chosen[row]);
       check(choice < count && table.masks[row * count + choice] == 1);
@@ -61,7 +61,7 @@ void test_only_what_is_allowed_is_drawn() {
   }
 }
 
-struct Batched {
+struct Rollout {
   std::vector<std::int64_t> chosen = std::vector<std::int64_t>(kRows, 0);
   std::vector<float> log_probabilities = numbers(11, kRows, -3, -0.5F);
   std::vector<float> advantages = numbers(12, kRows, -1, 1);
@@ -69,40 +69,40 @@ struct Batched {
   std::vector<float> returns = numbers(14, kRows, -1, 1);
   std::vector<float> values = numbers(15, kRows, -1, 1);
 
-  std::vector<std::int64_t> rows = {6, 5, 4, 3, 2, 1, 0};  // in another order than collected
+  std::vector<std::int64_t> rows = {6, 5, 4, 3, 2, 1, 0};  // not in the order of the rollout
 
-  Collected collected(const Table& table) const {
+  RolloutRows rollout(const Table& table) const {
     return {table.masks, chosen, log_probabilities, advantages, old_values, returns};
   }
-  Share share(const Table& table) const { return {rows, table.logits, values, kRows}; }
+  MinibatchSlice slice(const Table& table) const { return {rows, table.logits, values, kRows}; }
 };
 
-constexpr LossRule kRule{.clip = 0.2F, .value_clip = 0.3F, .entropy = 0.1F};
+constexpr PpoLossConfig kConfig{.clip_range = 0.2F, .clip_range_vf = 0.3F, .ent_coef = 0.1F};
 
-double total_loss(const Table& table, const Batched& rows) {
+double total_loss(const Table& table, const Rollout& rows) {
   std::vector<float> logits(table.logits.size());
   std::vector<float> values(kRows);
-  const LossParts parts =
-      loss_gradient(rows.share(table), rows.collected(table), kRule, logits, values);
-  return parts.policy - static_cast<double>(kRule.entropy) * parts.entropy + parts.value;
+  const PpoLossParts parts =
+      ppo_loss_gradient(rows.slice(table), rows.rollout(table), kConfig, logits, values);
+  return parts.policy - static_cast<double>(kConfig.ent_coef) * parts.entropy + parts.value;
 }
 
 void test_the_gradient_is_the_slope_of_the_loss() {
   for (const std::size_t count : {1U, 2U, 8U, 13U}) {
     Table table(count);
-    Batched rows;
+    Rollout rows;
     std::vector<float> logits(table.logits.size(), 9);
     std::vector<float> values(kRows, 9);
-    loss_gradient(rows.share(table), rows.collected(table), kRule, logits, values);
+    ppo_loss_gradient(rows.slice(table), rows.rollout(table), kConfig, logits, values);
     const auto slope = [&](float& place) {
       const float before = place;
       constexpr float kMove = 1e-2F;
       place = before + kMove;
       const double above = total_loss(table, rows);
       place = before - kMove;
-      const double below = total_loss(table, rows);
+      const double uniform_below = total_loss(table, rows);
       place = before;
-      return (above - below) / (2 * static_cast<double>(kMove));
+      return (above - uniform_below) / (2 * static_cast<double>(kMove));
     };
     // Single precision, a step that is not small, and corners where a clip begins.
     for (std::size_t i = 0; i < logits.size(); ++i)
@@ -112,35 +112,36 @@ void test_the_gradient_is_the_slope_of_the_loss() {
   }
 }
 
-void test_inputs_and_masks_fill_their_rows() {
-  std::vector<int> choices(kActions);
+void test_features_and_masks_fill_their_rows() {
+  std::vector<int> choices(kActionCount);
   std::iota(choices.begin(), choices.end(), 0);
-  const Inputs inputs(choices, {true, true, true, true, true}, 10);
-  std::vector<Memory> memories(kRows);
+  const FeatureEncoder encoder(choices, {true, true, true, true, true}, 10);
+  std::vector<History> histories(kRows);
   std::vector<float> observations(kRows * kObservationSize);
-  std::vector<float> rows(kRows * inputs.size(), -1);
-  std::vector<std::uint8_t> masks(kRows * inputs.choices(), 9);
+  std::vector<float> rows(kRows * encoder.size(), -1);
+  std::vector<std::uint8_t> masks(kRows * encoder.choices(), 9);
   for (std::size_t step = 0; step < 40; ++step) {
     std::vector<std::int64_t> actions(kRows);
     for (std::size_t game = 0; game < kRows; ++game)
-      actions[game] = static_cast<std::int64_t>(number(game, step) * kActions);
+      actions[game] = static_cast<std::int64_t>(number(game, step) * kActionCount);
     for (std::size_t i = 0; i < observations.size(); ++i)
       observations[i] = number(7 + step, i) < 0.2F ? 1.0F : 0.0F;
-    inputs.advance(actions, observations, memories);
-    inputs.write(observations, memories, rows, masks);
+    encoder.update(actions, observations, histories);
+    encoder.encode(observations, histories, rows, masks);
     check(std::all_of(rows.begin(), rows.end(), [](float x) { return x >= 0 && x <= 1; }));
     check(std::all_of(masks.begin(), masks.end(), [](std::uint8_t x) { return x <= 1; }));
   }
 }
 
-void test_wrong_choices_are_refused() {
+void test_invalid_choices_are_refused() {
   const auto make = [](int choice, int horizon) {
-    return [=] { const Inputs inputs({0, choice}, {}, horizon); };
+    return [=] { const FeatureEncoder encoder({0, choice}, {}, horizon); };
   };
-  check_throws<std::out_of_range>(make(kActions, 1), "below 145, got 145");
+  check_throws<std::out_of_range>(make(kActionCount, 1), "below 145, got 145");
   check_throws<std::out_of_range>(make(-1, 1), "got -1");
   check_throws<std::invalid_argument>(make(1, 0), "horizon must be at least 1");
-  check_throws<std::invalid_argument>([] { const Inputs inputs({}, {}, 1); }, "at least one");
+  check_throws<std::invalid_argument>([] { const FeatureEncoder encoder({}, {}, 1); },
+                                      "at least one");
 }
 
 }  // namespace
@@ -148,6 +149,7 @@ void test_wrong_choices_are_refused() {
 
 int main() {
   using namespace cagepool;
-  return run_tests({test_only_what_is_allowed_is_drawn, test_the_gradient_is_the_slope_of_the_loss,
-                    test_inputs_and_masks_fill_their_rows, test_wrong_choices_are_refused});
+  return run_tests({test_only_allowed_choices_are_sampled,
+                    test_the_gradient_is_the_slope_of_the_loss,
+                    test_features_and_masks_fill_their_rows, test_invalid_choices_are_refused});
 }

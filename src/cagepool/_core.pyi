@@ -1,8 +1,8 @@
-"""The game of CAGE Challenge 2, natively."""
+"""Native simulator of CAGE Challenge 2."""
 
 from collections.abc import Sequence
 import enum
-from typing import Annotated, overload
+from typing import Annotated, Any
 
 import numpy
 import numpy.typing
@@ -31,15 +31,7 @@ GAME_BYTES: int = 88
 
 TRUE_STATE_BYTES: int = 110
 
-MOVES_BYTES: int = 8
-
-TRACE_ROW_BYTES: int = 208
-
 MAX_STEPS: int = 65535
-
-RESTORE_TENTHS: int = 10
-
-OUTAGE_TENTHS: int = 100
 
 SESSION_HOST: int = 15
 
@@ -108,35 +100,53 @@ class Definition(enum.Enum):
 
     SEED = 1
 
-def host_loss_tenths() -> list[int]:
+def struct_layouts() -> dict[str, tuple[int, list[tuple[str, str, int, int]]]]:
     """
-    Tenths of reward that blue loses per step while red is privileged, by host.
+    Structs that cross as rows of bytes, by name: size in bytes, and members as (name, NumPy type, offset, number of values).
     """
-
-def true_state_fields() -> list[tuple[str, str, int, int]]:
-    """Members of a true state: name, NumPy type, offset, count."""
-
-def moves_fields() -> list[tuple[str, str, int, int]]:
-    """Members of a step's moves: name, NumPy type, offset, count."""
-
-def trace_fields() -> list[tuple[str, str, int, int]]:
-    """Members of a replayed step: name, NumPy type, offset, count."""
 
 def blue_action(index: int) -> tuple[BlueKind, int, int, bool]:
     """
-    Kind, host, decoy and whether the host can ever take that decoy, of one of blue's actions.
+    Kind, host and decoy of one of blue's actions, and whether the host can ever take the decoy.
     """
 
 def red_action(index: int) -> tuple[RedKind, int]:
     """Kind and target of one of red's actions."""
 
-def replay(*, red: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], green: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], edition: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], blue_action: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], green_host: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], red_target: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], exploit: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], detected: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], esc_pick: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-    """Play recorded games again, writing a row for each step."""
+class OutputCondition(enum.Enum):
+    """Batches that have an output."""
+
+    ALWAYS = 0
+
+    SAME_STEP_RESET = 1
+
+    ORDER = 2
+
+def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
+    """
+    Arrays that a batch writes: name, possible NumPy types, columns, condition.
+    """
+
+def replay(*, episodes: numpy.typing.NDArray[numpy.uint8], inputs: numpy.typing.NDArray[numpy.uint8], rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+    """
+    Replay recorded games and write one row per step. Arguments are structs as rows of bytes: trace_episode, trace_input and trace_row of `struct_layouts`.
+    """
 
 class Batch:
-    """Many games stepped together into arrays that the caller owns."""
+    """Many games that are stepped together."""
 
-    def __init__(self, *, seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], horizons: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], reds: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], editions: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], greens: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], float_observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, byte_observations: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, rewards: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], truncations: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], moves: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], true_state: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], float_final_observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, byte_final_observations: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, episode_returns: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], episode_lengths: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], orders: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None, counters: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')] | None, episode_counters: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')] | None, alignment: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, autoreset: Autoreset, knowledge: Knowledge, definition: Definition, alignment_lambda: float, threads: int) -> None: ...
+    def __init__(self, *, configs: numpy.typing.NDArray[numpy.uint8], outputs: dict[str, numpy.typing.NDArray[Any]], autoreset: Autoreset, knowledge: Knowledge, definition: Definition, alignment_lambda: float, threads: int) -> None:
+        """
+        Create a batch that writes to these arrays.
+
+        Args:
+            configs: One game_config of `struct_layouts` per game, as rows of bytes.
+            outputs: All arrays of `output_fields`, by name.
+
+        Raises:
+            TypeError: an array has another type or rank.
+            ValueError: an array is missing, unknown or has another shape, or a value is not valid.
+        """
 
     @property
     def games(self) -> int: ...
@@ -146,33 +156,33 @@ class Batch:
 
     def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: numpy.typing.NDArray[numpy.int64] | None = None, ids: numpy.typing.NDArray[numpy.int64] | None = None) -> int:
         """
-        Play one action in every game, or in those named; returns how many episodes ended.
+        Play one action in every game, or in the games `ids`; returns how many episodes ended.
 
         Raises:
-            IndexError: an action or a game is out of range; nothing was played.
+            IndexError: an action or a game is out of range; no game was stepped.
         """
 
     def reset(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64] | None = None) -> None:
-        """Start new episodes; with seeds, the first ones of new streams."""
+        """Start new episodes; with seeds, the first ones of new random streams."""
 
     def reseed(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64]) -> None:
-        """Let the rest of the episode draw from other streams."""
+        """Switch games to new random streams from their current step on."""
 
-    @overload
-    def redirect(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-        """Write observations here from now on."""
-
-    @overload
-    def redirect(self, observations: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+    def redirect_observations(self, observations: numpy.typing.NDArray[Any]) -> None:
+        """
+        Write observations to another array of the same type and shape from now on.
+        """
 
     def save(self, id: int) -> bytes:
-        """One game as bytes."""
+        """Return a snapshot of one game."""
 
     def restore(self, ids: numpy.typing.NDArray[numpy.int64], blobs: list[bytes]) -> None:
-        """Put saved games in the place of others."""
+        """
+        Replace games by snapshots; no game changes if any snapshot is refused.
+        """
 
-    def sessions(self, id: int) -> bytes:
-        """A byte for each red session of the episode, in order of creation."""
+    def session_log(self, id: int) -> bytes:
+        """Red's sessions of the episode, one byte each, in order of creation."""
 
     def stream_key(self, id: int) -> int:
         """Key of the random stream of the game's episode."""
@@ -180,60 +190,90 @@ class Batch:
     def steps(self, id: int) -> int:
         """Steps played in the game's episode."""
 
-    def describe(self, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-        """Write the state of every game as a trace has it."""
+    def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """
+        Write the state of every game: the fields `s_*` of one trace row per game.
+        """
 
-MEMORY_BYTES: int = 24
+HISTORY_BYTES: int = 24
 
-MEMORY_ORDER_OFFSET: int = 10
+HISTORY_ORDER_OFFSET: int = 10
 
-def draw(logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, uniforms: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+def sample_choices(logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, uniforms: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """
-    Draw a choice in every row from the softmax of its logits, by one number in [0, 1).
-    """
-
-def loss_gradient(*, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], minibatch: int, masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], advantages: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], old_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], returns: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], logits_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], values_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], clip: float, value_clip: float, entropy: float) -> tuple[float, float, float, float, float]:
-    """
-    Write the gradient of the mean loss of PPO over a minibatch for some of its rows, and return their part of the means of policy loss, value loss, entropy, KL and clipped ratios. `rows` picks from what was collected; logits and values are of these rows alone.
+    Sample one choice per row from the softmax of its logits, by one uniform number in [0, 1) per row.
     """
 
-class Inputs:
-    """Policy inputs of many games, made of what blue saw and did."""
+def ppo_loss_gradient(*, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], minibatch_size: int, masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], advantages: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], old_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], returns: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], logits_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], values_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], clip_range: float, clip_range_vf: float, ent_coef: float) -> tuple[float, float, float, float, float]:
+    """
+    Write the gradient of a minibatch's mean PPO loss for some of its rows.
+
+    `logits` and `values` belong to `rows`, which are indices into the arrays of the rollout.
+
+    Returns:
+        Contribution of the rows to the means of policy loss, value loss, entropy, KL divergence and share of clipped ratios.
+    """
+
+class FeatureEncoder:
+    """Encodes observations and histories of many games as policy features."""
 
     def __init__(self, *, choices: Sequence[int], scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, horizon: int) -> None: ...
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Features per game."""
 
-    def advance(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], memories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-        """Take note of what was played and of what blue saw next."""
-
-    def write(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], memories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], inputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None) -> None:
+    def update(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], histories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
         """
-        Write a row of inputs, and one of masks unless there is none, for each game.
+        Add to each history the action that was played and the observation that followed.
+        """
+
+    def encode(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], histories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], features: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None) -> None:
+        """
+        Write one row of features and, unless `masks` is None, one row of action masks per game.
         """
 
 ALL_WORD: int = -1
 
 MESSAGE_WORD: int = -2
 
-class Waiter:
-    """Waits until a descriptor can be read."""
+class SpinWait:
+    """Spin-then-block wait until a file descriptor is readable."""
 
-    def __init__(self, descriptor: int, *, looks: bool) -> None: ...
+    def __init__(self, descriptor: int, *, spin: bool) -> None: ...
 
-    def wait(self, limit_s: float) -> bool:
-        """Whether it can be read within the limit; a negative one is none."""
-
-class StepLoop:
-    """The loop of a worker process over its environments."""
-
-    def __init__(self, *, steps: list[object], take: object, put: object, finish: object, carried: object, no_numpy: object, observations: object | None, rewards: object, terminations: object, truncations: object, states: object, mark: object, first: int, plain: bool) -> None: ...
-
-    def serve(self, requests: int, answers: int, *, looks: bool) -> bytes:
+    def wait(self, timeout_s: float) -> bool:
         """
-        Answer requests until one is a message; returns its bytes, none if there are no more.
+        Wait until the descriptor is readable; False if the timeout passed before. A negative timeout means no limit.
+        """
+
+class WorkerLoop:
+    """Request loop of a worker process."""
+
+    def __init__(self, *, steps: list[object], read_action: object, write_observation: object, finish_step: object, pack_infos: object, numpy_false: object, observations: object | None, rewards: object, terminations: object, truncations: object, needs_reset: object, current_env: object, first_env: int, fast_path: bool) -> None:
+        """
+        Create the loop over the environments of a worker. A place is the index of an environment within the worker.
+
+        Args:
+            steps: Method `step` of each environment.
+            read_action: `(place) -> action`.
+            write_observation: `(place, observation)`; used if `observations` is None.
+            finish_step: `(place, result or exception or None) -> pickled infos or None`; handles every step but the common one: episode not over, no infos.
+            pack_infos: `(list of (environment, pickled infos)) -> bytes of a message`.
+            numpy_false: `numpy.False_`.
+            observations: The array of the observations, if they are one array.
+            needs_reset: One byte per place; not 0: `finish_step` handles the next step, with None.
+            current_env: One int64, the index of the environment that is being stepped, or -1.
+            first_env: Index, among the environments of all workers, of the first at this one.
+            fast_path: False: `finish_step` handles every step.
+        """
+
+    def serve(self, requests: int, answers: int, *, spin: bool) -> bytes:
+        """
+        Answer step requests until other bytes arrive, and return them; b"" if a pipe was closed.
         """
 
     def answer(self, answers: int, words: bytes) -> bool:
-        """Step these environments and answer; false: nobody hears it."""
+        """
+        Step the environments that `words` name and answer; False if the answer pipe has no reader.
+        """
