@@ -33,6 +33,10 @@ TRUE_STATE_BYTES: int = 110
 
 MAX_STEPS: int = 65535
 
+RESTORE_TENTHS: int = 10
+
+OUTAGE_TENTHS: int = 100
+
 SESSION_HOST: int = 15
 
 SESSION_ALIVE: int = 16
@@ -99,6 +103,11 @@ class Definition(enum.Enum):
     HOST = 0
 
     SEED = 1
+
+def host_loss_tenths() -> list[int]:
+    """
+    Tenths of reward that blue loses per step while red is privileged, by host.
+    """
 
 def struct_layouts() -> dict[str, tuple[int, list[tuple[str, str, int, int]]]]:
     """

@@ -21,10 +21,10 @@ from tests.envs.contract import actions_for, everything, play, started
     [
         ([0, 0, 145, 0], IndexError, "the action of game 2 must be below 145, got 145"),
         ([0, -1, 0, 0], IndexError, "the action of game 1 must be below 145, got -1"),
-        ([0, 0, 0], ValueError, "one action a game, got 3 for 4 games"),
+        ([0, 0, 0], ValueError, "one action per game, got 3 for 4 games"),
         ([[0, 0, 0, 0]], ValueError, r"actions must have one dimension, got shape \(1, 4\)"),
         (0, ValueError, r"actions must have one dimension, got shape \(\)"),
-        ([], ValueError, "one action a game, got 0 for 4 games"),
+        ([], ValueError, "one action per game, got 0 for 4 games"),
         ([0.0, 0.0, 0.0, 0.0], TypeError, "actions must be integers, got float64"),
         ([True, True, True, True], TypeError, "actions must be integers, got bool"),
         (None, TypeError, "actions must be integers, got object"),

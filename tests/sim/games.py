@@ -66,7 +66,7 @@ def play(batch: Batch, action: int | str, red: str | None = None) -> None:
 def rows(batch: Batch) -> NDArray[np.void]:
     """The state of every game as a trace has it."""
     result = np.zeros(batch.games, dtypes.TRACE_ROW)
-    batch.core.describe(dtypes.as_bytes(result))
+    batch.core.write_trace_rows(dtypes.as_bytes(result))
     return result
 
 
@@ -86,7 +86,7 @@ def shown(batch: Batch) -> list[bytes]:
         results += [batch.episode_counters]
     return [
         b"".join(array[game].tobytes() for array in state + results * int(batch.truncations[game]))
-        + batch.core.sessions(game)
+        + batch.core.session_log(game)
         for game in range(batch.games)
     ]
 

@@ -42,11 +42,11 @@ def test_a_red_action_out_of_range_names_game_and_value(action: int) -> None:
         lambda batch, ids: batch.reseed(ids, seeds(0, 1)),
         lambda batch, ids: batch.save(ids),
         lambda batch, ids: batch.restore(ids, batch.save(ints([0]))),
-        lambda batch, ids: batch.core.sessions(int(ids[0])),
+        lambda batch, ids: batch.core.session_log(int(ids[0])),
         lambda batch, ids: batch.core.steps(int(ids[0])),
         lambda batch, ids: batch.core.stream_key(int(ids[0])),
     ],
-    ids=["step", "reset", "reseed", "save", "restore", "sessions", "steps", "stream_key"],
+    ids=["step", "reset", "reseed", "save", "restore", "session_log", "steps", "stream_key"],
 )
 def test_a_game_that_does_not_exist_is_refused(
     batch: Batch, call: Callable[[Batch, Any], object], game: int
@@ -85,16 +85,18 @@ def test_actions_must_be_a_row_of_int64(batch: Batch, actions: Any) -> None:
 
 @pytest.mark.parametrize("count", [0, 2, 4])
 def test_there_must_be_one_action_a_game(batch: Batch, count: int) -> None:
-    with refused(batch, ValueError, f"^there must be one action a game, got {count} for 3 games$"):
+    with refused(
+        batch, ValueError, f"^there must be one action per game, got {count} for 3 games$"
+    ):
         batch.step(np.zeros(count, np.int64))
-    with refused(batch, ValueError, "^there must be one action a game, got 3 for 2 games$"):
+    with refused(batch, ValueError, "^there must be one action per game, got 3 for 2 games$"):
         batch.step(ints([0, 0, 0]), ids=ints([0, 1]))
 
 
 def test_seeds_must_be_one_a_game(batch: Batch) -> None:
-    with refused(batch, ValueError, "one seed a game, got 2 for 3 games"):
+    with refused(batch, ValueError, "one seed per game, got 2 for 3 games"):
         batch.reset(seeds(0, 2))
-    with refused(batch, ValueError, "one seed a game, got 2 for 1 games"):
+    with refused(batch, ValueError, "one seed per game, got 2 for 1 games"):
         batch.reseed(ints([0]), seeds(0, 2))
     with refused(batch, TypeError, r"reset\(\)"):
         batch.reset(ints([0, 1, 2]))  # type: ignore[arg-type]
@@ -106,7 +108,7 @@ def test_red_actions_are_for_a_red_that_is_played_from_outside(batch: Batch) -> 
     other = started(3, red=["b_line", "given", "sleep"])
     with refused(other, ValueError, "must be given, since red is played from outside"):
         other.step(ints([0, 0, 0]))
-    with refused(other, ValueError, "one red action a game, got 2 for 3 games"):
+    with refused(other, ValueError, "one red action per game, got 2 for 3 games"):
         other.step(ints([0, 0, 0]), ints([0, 0]))
 
 

@@ -105,5 +105,5 @@ def test_a_game_of_a_given_red_needs_a_batch_that_takes_its_actions(batch: Batch
 
 
 def test_there_must_be_one_snapshot_a_game(batch: Batch) -> None:
-    with refused(batch, ValueError, "one snapshot a game, got 1 for 2 games"):
+    with refused(batch, ValueError, "one snapshot per game, got 1 for 2 games"):
         batch.restore(ints([0, 1]), batch.save(ints([0])))

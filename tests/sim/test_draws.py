@@ -160,7 +160,7 @@ def test_red_escalates_each_of_several_sessions_alike() -> None:
     play(batch, "Sleep", "PrivilegeEscalate Enterprise0")
 
     escalated = [
-        [bool(session & _core.SESSION_PRIVILEGED) for session in batch.core.sessions(game)[-3:]]
+        [bool(session & _core.SESSION_PRIVILEGED) for session in batch.core.session_log(game)[-3:]]
         for game in range(GAMES)
         if batch.moves["red_success"][game] == 1
     ]

@@ -222,11 +222,11 @@ def test_an_unknown_set_of_actions_is_refused() -> None:
         (lambda i: i.advance(ints([0]), zeros(2, 52)), ValueError, "as many rows"),
         (lambda i: i.advance(ints([0, 0]), zeros(2, 51)), ValueError, "52 columns"),
         (lambda i: i.write(zeros(2, 51), zeros(2, i.size), None), ValueError, "52 columns"),
-        (lambda i: i.write(zeros(2, 52), zeros(2, 3), None), ValueError, "as there are inputs"),
+        (lambda i: i.write(zeros(2, 52), zeros(2, 3), None), ValueError, "one column per feature"),
         (
             lambda i: i.write(zeros(2, 52), zeros(2, i.size), np.zeros((2, 1), np.uint8)),
             ValueError,
-            "a column a choice",
+            "one column per choice",
         ),
         (lambda i: BlueInputs(i.config, 2, horizon=0), ValueError, "horizon must be at least 1"),
     ],
@@ -240,7 +240,7 @@ def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], sentenc
 
 def test_an_order_that_does_not_exist_is_refused() -> None:
     inputs = BlueInputs(InputConfig(order_input=True), 1, horizon=10)
-    inputs.memories[0, _core.MEMORY_ORDER_OFFSET] = 120
+    inputs.memories[0, _core.HISTORY_ORDER_OFFSET] = 120
     with pytest.raises(ValueError, match="below 120"):
         inputs.write(zeros(1, 52), zeros(1, inputs.size), None)
 

@@ -239,7 +239,7 @@ def test_no_sequence_of_actions_breaks_a_game(
         state = batch.true_state[0]
         assert state["access"][host_index("User0")] == 2
         assert state["access"][host_index("Defender")] == 0
-        alive = [s for s in batch.core.sessions(0) if s & _core.SESSION_ALIVE]
+        alive = [s for s in batch.core.session_log(0) if s & _core.SESSION_ALIVE]
         on_host = np.bincount([s & _core.SESSION_HOST for s in alive], minlength=13)
         on_host[host_index("User0")] += 1  # red's foothold
         counts = sum(state[kind].astype(int) for kind in ("privileged", "user_seen", "user_unseen"))

@@ -19,7 +19,7 @@ def draw(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     chosen = np.full(len(logits), -1)
     log_probabilities = np.zeros(len(logits), np.float32)
-    _core.draw(logits, masks, uniforms, chosen, log_probabilities)
+    _core.sample_choices(logits, masks, uniforms, chosen, log_probabilities)
     return chosen, log_probabilities
 
 
@@ -104,7 +104,7 @@ def arguments(**changed: Any) -> dict[str, Any]:
 )
 def test_shapes_that_do_not_fit_are_refused(changed: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        _core.draw(**arguments(**changed))
+        _core.sample_choices(**arguments(**changed))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_shapes_that_do_not_fit_are_refused(changed: dict[str, Any], sentence: s
 )
 def test_arrays_of_other_types_are_refused_rather_than_copied(changed: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
-        _core.draw(**arguments(**changed))
+        _core.sample_choices(**arguments(**changed))
 
 
 def gradient_arguments(**changed: Any) -> dict[str, Any]:
@@ -131,14 +131,14 @@ def gradient_arguments(**changed: Any) -> dict[str, Any]:
     usual |= {
         "logits": np.zeros((4, 3), np.float32),
         "rows": np.arange(4),
-        "minibatch": 4,
+        "minibatch_size": 4,
         "masks": None,
         "chosen": np.zeros(4, np.int64),
         "logits_gradient": np.zeros((4, 3), np.float32),
         "values_gradient": np.zeros(4, np.float32),
-        "clip": 0.2,
-        "value_clip": 0.0,
-        "entropy": 0.0,
+        "clip_range": 0.2,
+        "clip_range_vf": 0.0,
+        "ent_coef": 0.0,
     }
     return usual | changed
 
@@ -149,12 +149,12 @@ def gradient_arguments(**changed: Any) -> dict[str, Any]:
         ({"chosen": np.array([0, 1, 2, 3])}, IndexError, "must be a column of logits"),
         ({"chosen": np.array([0, 1, 2, -1])}, IndexError, "must be a column of logits"),
         ({"returns": np.zeros(3, np.float32)}, ValueError, "as many rows as the first"),
-        ({"rows": np.array([0, 1, 2, 4])}, IndexError, "one of those collected"),
-        ({"rows": np.array([0, 1, 2, -1])}, IndexError, "one of those collected"),
+        ({"rows": np.array([0, 1, 2, 4])}, IndexError, "one of the rollout"),
+        ({"rows": np.array([0, 1, 2, -1])}, IndexError, "one of the rollout"),
         ({"rows": np.arange(3)}, ValueError, "as many rows as the first"),
-        ({"minibatch": 3}, ValueError, "at least the rows of its share"),
-        ({"masks": np.ones((3, 3), np.uint8)}, ValueError, "masks must have a row for all"),
-        ({"masks": np.ones((4, 2), np.uint8)}, ValueError, "masks must have a row for all"),
+        ({"minibatch_size": 3}, ValueError, "at least the number of rows"),
+        ({"masks": np.ones((3, 3), np.uint8)}, ValueError, "masks must have one row per row"),
+        ({"masks": np.ones((4, 2), np.uint8)}, ValueError, "masks must have one row per row"),
         ({"logits_gradient": np.zeros((4, 2), np.float32)}, ValueError, "the columns of logits"),
         ({"values_gradient": np.zeros(4)}, TypeError, "incompatible"),
     ],
@@ -176,4 +176,4 @@ def test_a_gradient_of_rows_that_do_not_fit_is_refused(
     changed: dict[str, Any], error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=sentence):
-        _core.loss_gradient(**gradient_arguments(**changed))
+        _core.ppo_loss_gradient(**gradient_arguments(**changed))

@@ -37,7 +37,7 @@ class RememberingVectorEnv(VectorWrapper):
         super().__init__(envs)
         self._inputs = BlueInputs(config, envs.num_envs, horizon=max_steps)
         if config.order_input:
-            self._inputs.memories[:, _core.MEMORY_ORDER_OFFSET] = _orders(envs)
+            self._inputs.memories[:, _core.HISTORY_ORDER_OFFSET] = _orders(envs)
         self._masks = np.zeros((envs.num_envs, self._inputs.choices), np.uint8)
         self.numbers = self._inputs.numbers
         box = gym.spaces.Box(0, 1, (self._inputs.size,), np.float32)

@@ -22,7 +22,7 @@ class Pages:
         try:
             ended = batch.step(actions, red_actions)
         except BaseException:
-            batch.core.redirect(batch.observations)
+            batch.core.redirect_observations(batch.observations)
             raise
         batch.observations, self._blank = self._blank, batch.observations
         return ended
@@ -36,4 +36,4 @@ class Pages:
     def _blank_for(self, batch: Batch) -> None:
         if getrefcount(self._blank) > self._alone:
             self._blank = np.empty_like(self._blank)
-        batch.core.redirect(self._blank)
+        batch.core.redirect_observations(self._blank)

@@ -55,7 +55,7 @@ def _turns(batch: Batch, played: Bytes) -> Iterator[dict[str, Any]]:
     row = np.zeros(1, dtypes.TRACE_ROW)
     for step, action in enumerate(played):
         batch.step(np.array([action], np.int64))
-        batch.core.describe(dtypes.as_bytes(row))
+        batch.core.write_trace_rows(dtypes.as_bytes(row))
         turn = asdict(turn_of(batch, step))
         del turn["observation"]  # told host by host instead
         yield turn | _targets(batch) | _state(batch, row[0])

@@ -80,7 +80,7 @@ class Policy:
     def follow(self, numbers: Bytes) -> None:
         """Play each game to the order with that number, if the policy sees orders at all."""
         if self._is_cage:
-            self._inputs.memories[:, _core.MEMORY_ORDER_OFFSET] = numbers
+            self._inputs.memories[:, _core.HISTORY_ORDER_OFFSET] = numbers
 
     def reset(self, ids: ArrayLike) -> None:
         """Forget the past of these games: what `act` sees next is their first observation."""

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from cagepool import _core
 from cagepool.sim import dtypes, orders
 from cagepool.sim.names import edition_code, red_bitmask
-from cagepool.types import Bools, Bytes, Float64s, Int32s, Int64s, Records, Seeds
+from cagepool.types import Arrays, Bools, Bytes, Float64s, Int32s, Int64s, Records, Seeds
 
 T = TypeVar("T")
 
@@ -108,61 +108,23 @@ class Batch:
             raise ValueError(f"a batch must have at least 1 game, got {games}")
         self.config = config
         self.games = int(games)
-        judged = games if config.order is not None else 0
-        shown = np.dtype(config.observation_dtype)
-        self.observations = np.zeros((games, _core.OBSERVATION_SIZE), shown)
-        finals = games if config.autoreset == "same_step" else 0
-        self.final_observations = np.zeros((finals, _core.OBSERVATION_SIZE), shown)
-        self.rewards = np.zeros(games)
-        self.truncations = np.zeros(games, np.bool_)
-        self.moves = np.zeros(games, dtypes.MOVES)
-        self.true_state = np.zeros(games, dtypes.TRUE_STATE)
-        self.episode_returns = np.zeros(games)
-        self.episode_lengths = np.zeros(games, np.int32)
-        self.counters = np.zeros((judged, _core.COUNTER_COUNT), np.int32)
-        self.episode_counters = np.zeros((judged, _core.COUNTER_COUNT), np.int32)
-        self.alignment = np.zeros(judged)
-        followed = _names_per_game("order", config.order, games, orders.number) if judged else []
-        self.orders = np.array(followed, np.uint8)
-        self.core = self._make_core()
-        self.step = self.core.step
-        self.stream_key = self.core.stream_key
-
-    def _make_core(self) -> _core.Batch:
-        config, games = self.config, self.games
-        judged = config.order is not None
-        bytes_shown = self.observations.dtype == np.uint8
-        finals = self.final_observations if len(self.final_observations) else None
-        horizons = _per_game("max_steps", config.max_steps, games, _checked_horizon)
-        threads = int(config.threads) or max(1, min(os.cpu_count() or 1, games // GAMES_PER_THREAD))
-        return _core.Batch(
-            seeds=np.zeros(games, np.uint64),
-            horizons=np.array(horizons, np.uint16),
-            reds=np.array(_names_per_game("red", config.red, games, red_bitmask), np.uint8),
-            editions=np.array(
-                _names_per_game("edition", config.edition, games, _edition_number), np.uint8
-            ),
-            greens=np.array(_per_game("green", config.green, games, _checked_green), np.bool_),
-            float_observations=None if bytes_shown else self.observations,
-            byte_observations=self.observations if bytes_shown else None,
-            rewards=self.rewards,
-            truncations=self.truncations,
-            moves=dtypes.as_bytes(self.moves),
-            true_state=dtypes.as_bytes(self.true_state),
-            float_final_observations=None if bytes_shown else finals,
-            byte_final_observations=finals if bytes_shown else None,
-            episode_returns=self.episode_returns,
-            episode_lengths=self.episode_lengths,
-            orders=self.orders if judged else None,
-            counters=self.counters if judged else None,
-            episode_counters=self.episode_counters if judged else None,
-            alignment=self.alignment if judged else None,
+        outputs = _allocate_outputs(self.games, config)
+        for name, array in outputs.items():
+            struct = dtypes.STRUCTS.get(name)
+            setattr(self, name, array if struct is None else array.view(struct).reshape(-1))
+        if config.order is not None:
+            self.orders[:] = _names_per_game("order", config.order, self.games, orders.number)
+        self.core = _core.Batch(
+            configs=dtypes.as_bytes(_game_configs(self.games, config)),
+            outputs=outputs,
             autoreset=AUTORESET[config.autoreset],
             knowledge=KNOWLEDGE[config.knowledge],
             definition=DEFINITIONS[config.definition],
             alignment_lambda=config.alignment,
-            threads=threads,
+            threads=int(config.threads) or _useful_threads(self.games),
         )
+        self.step = self.core.step
+        self.stream_key = self.core.stream_key
 
     def reset(self, seeds: Seeds | None = None, ids: Int64s | None = None) -> None:
         """Start new episodes, in all games or those named; with seeds, the first of new streams.
@@ -190,6 +152,34 @@ class Batch:
     def reseed(self, ids: Int64s, seeds: Seeds) -> None:
         """Let games draw from new random streams from here on."""
         self.core.reseed(ids, seeds)
+
+
+def _allocate_outputs(games: int, config: BatchConfig) -> Arrays:
+    """The arrays that the core writes, without rows where the configuration has no use for them."""
+    is_present = {
+        _core.OutputCondition.ALWAYS: True,
+        _core.OutputCondition.SAME_STEP_RESET: config.autoreset == "same_step",
+        _core.OutputCondition.ORDER: config.order is not None,
+    }
+    outputs = {}
+    for name, types, columns, condition in _core.output_fields():
+        rows = games if is_present[condition] else 0
+        dtype = types[0] if len(types) == 1 else config.observation_dtype
+        outputs[name] = np.zeros((rows, columns) if columns > 1 else rows, dtype)
+    return outputs
+
+
+def _game_configs(games: int, config: BatchConfig) -> Records:
+    configs = np.zeros(games, dtypes.GAME_CONFIG)
+    configs["horizon"] = _per_game("max_steps", config.max_steps, games, _checked_horizon)
+    configs["reds"] = _names_per_game("red", config.red, games, red_bitmask)
+    configs["edition"] = _names_per_game("edition", config.edition, games, _edition_number)
+    configs["green"] = _per_game("green", config.green, games, _checked_green)
+    return configs
+
+
+def _useful_threads(games: int) -> int:
+    return max(1, min(os.cpu_count() or 1, games // GAMES_PER_THREAD))
 
 
 def _is_whole(value: object) -> bool:

@@ -1,6 +1,5 @@
-"""NumPy types of the structs that the core writes, read off the core itself."""
+"""NumPy types of the structs that Python and the core share, as the core defines them."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,22 +7,26 @@ import numpy as np
 from cagepool import _core
 
 
-def _dtype(fields: Iterable[tuple[str, str, int, int]], size: int) -> np.dtype[np.void]:
-    names, formats, offsets = [], [], []
-    for name, kind, offset, count in fields:
-        names.append(name)
-        formats.append(np.dtype(kind if count == 1 else (kind, (count,))))
-        offsets.append(offset)
+def _dtype(size: int, fields: list[tuple[str, str, int, int]]) -> np.dtype[np.void]:
+    names, kinds, offsets, counts = zip(*fields, strict=True)
+    formats = [
+        np.dtype((kind, count) if count > 1 else kind)
+        for kind, count in zip(kinds, counts, strict=True)
+    ]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
 
-TRUE_STATE = _dtype(_core.true_state_fields(), _core.TRUE_STATE_BYTES)
-MOVES = _dtype(_core.moves_fields(), _core.MOVES_BYTES)
-TRACE_ROW = _dtype(_core.trace_fields(), _core.TRACE_ROW_BYTES)
+STRUCTS = {name: _dtype(*layout) for name, layout in _core.struct_layouts().items()}
+GAME_CONFIG = STRUCTS["game_config"]
+TRUE_STATE = STRUCTS["true_state"]
+MOVES = STRUCTS["moves"]
+TRACE_EPISODE = STRUCTS["trace_episode"]
+TRACE_INPUT = STRUCTS["trace_input"]
+TRACE_ROW = STRUCTS["trace_row"]
 
 
 def as_bytes(
     structs: "np.ndarray[Any, np.dtype[np.void]]",
 ) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-    """The same memory as rows of bytes, which is how structs cross into the core."""
+    """The same memory as rows of bytes, the form in which the core takes structs."""
     return structs.view(np.uint8).reshape(structs.size, structs.itemsize)

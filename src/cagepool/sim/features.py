@@ -68,8 +68,8 @@ class BlueInputs:
         self.config = config
         self.numbers = action_set(config.actions)
         self.choices = len(self.numbers)
-        self.memories: Bytes = np.zeros((games, _core.MEMORY_BYTES), np.uint8)
-        self._core = _core.Inputs(
+        self.memories: Bytes = np.zeros((games, _core.HISTORY_BYTES), np.uint8)
+        self._core = _core.FeatureEncoder(
             choices=self.numbers.tolist(),
             scans=config.scan_memory,
             decoys=config.decoys_placed,
@@ -82,18 +82,18 @@ class BlueInputs:
 
     def begin(self, ids: Int64s | slice = slice(None)) -> None:
         """Forget the past of these games, but not their orders: an episode starts."""
-        kept = self.memories[ids, _core.MEMORY_ORDER_OFFSET].copy()
+        kept = self.memories[ids, _core.HISTORY_ORDER_OFFSET].copy()
         self.memories[ids] = 0
-        self.memories[ids, _core.MEMORY_ORDER_OFFSET] = kept
+        self.memories[ids, _core.HISTORY_ORDER_OFFSET] = kept
 
     def follow(self, order: str, ids: Int64s | slice = slice(None)) -> None:
         """Let these games be played to an order."""
-        self.memories[ids, _core.MEMORY_ORDER_OFFSET] = orders.number(order)
+        self.memories[ids, _core.HISTORY_ORDER_OFFSET] = orders.number(order)
 
     def advance(self, played: Int64s, observations: Float32s) -> None:
         """Take note of the actions that were played, and of what blue saw next."""
-        self._core.advance(played, observations, self.memories)
+        self._core.update(played, observations, self.memories)
 
     def write(self, observations: Float32s, inputs: Float32s, masks: Bytes | None) -> None:
         """Write the inputs, (games, size), and the masks, (games, choices), as they now stand."""
-        self._core.write(observations, self.memories, inputs, masks)
+        self._core.encode(observations, self.memories, inputs, masks)

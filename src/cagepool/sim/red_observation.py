@@ -44,7 +44,7 @@ def red_sight(batch: Batch) -> RedSight:
     Actions that the masks leave out always fail; all others are what CybORG lets its agents do.
     """
     known = np.zeros(batch.games, dtypes.TRACE_ROW)
-    batch.core.describe(dtypes.as_bytes(known))
+    batch.core.write_trace_rows(dtypes.as_bytes(known))
     observations = _observations(batch, known)
     masks = np.ones((batch.games, _core.RED_ACTION_COUNT), np.bool_)
     np.not_equal(observations.take(_PLACES, 1), 0, out=masks[:, 1:])

@@ -49,14 +49,19 @@ def replay(trace: Mapping[str, ArrayLike]) -> Trace:
     blue_action = _field(trace, "blue_action", np.uint8, shape)
     draws = {name: _field(trace, name, np.int8, shape) for name in DRAWS}
     episodes = _episodes(trace, names, shape[0])
+    starts = np.zeros(shape[0], dtypes.TRACE_EPISODE)
+    starts["red"] = _codes(episodes, "ep_red", names["red_names"], _red_code)
+    starts["green"] = episodes["ep_green"]
+    starts["edition"] = _codes(episodes, "ep_edition", names["edition_names"], edition_code)
+    inputs = np.zeros(shape, dtypes.TRACE_INPUT)
+    inputs["blue_action"] = blue_action
+    for name, values in draws.items():
+        inputs[name] = values
     rows = np.zeros(blue_action.size, dtypes.TRACE_ROW)
     _core.replay(
-        red=_codes(episodes, "ep_red", names["red_names"], _red_code),
-        green=episodes["ep_green"],
-        edition=_codes(episodes, "ep_edition", names["edition_names"], edition_code),
-        blue_action=blue_action,
+        episodes=dtypes.as_bytes(starts),
+        inputs=dtypes.as_bytes(inputs),
         rows=dtypes.as_bytes(rows),
-        **draws,
     )
     result = {"meta": np.array(json.dumps(names)), **episodes, "blue_action": blue_action}
     for name in dtypes.TRACE_ROW.names or ():

@@ -91,11 +91,11 @@ def write_slopes(
     outputs: Outputs, rows: Rows, part: Part, rule: LossRule, slopes: Outputs
 ) -> LossParts:
     """Write the slopes of the loss of a minibatch by the outputs for a part of its rows."""
-    parts = _core.loss_gradient(
+    parts = _core.ppo_loss_gradient(
         logits=outputs.logits.numpy(),
         values=outputs.values.numpy(),
         rows=part.rows.numpy(),
-        minibatch=part.minibatch,
+        minibatch_size=part.minibatch,
         masks=rows.masks,
         chosen=rows.choices,
         log_probabilities=rows.log_probabilities,
@@ -104,9 +104,9 @@ def write_slopes(
         returns=rows.returns,
         logits_gradient=slopes.logits.numpy(),
         values_gradient=slopes.values.numpy(),
-        clip=rule.clip,
-        value_clip=rule.value_clip,
-        entropy=rule.entropy,
+        clip_range=rule.clip,
+        clip_range_vf=rule.value_clip,
+        ent_coef=rule.entropy,
     )
     return LossParts(*parts)
 

@@ -126,7 +126,7 @@ class Collector:
         logits = actor.run(torch.from_numpy(rollout.inputs[step])).numpy()
         masks = None if rollout.masks is None else rollout.masks[step]
         choices = rollout.choices[step]
-        _core.draw(logits, masks, uniforms, choices, rollout.log_probabilities[step])
+        _core.sample_choices(logits, masks, uniforms, choices, rollout.log_probabilities[step])
         np.take(self.inputs.numbers, choices, out=self._actions)
 
     def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
@@ -174,7 +174,7 @@ class Collector:
         assert isinstance(self.inputs, BlueInputs)
         drawn = self.order_rng.integers(_core.ORDER_COUNT, size=len(games), dtype=np.uint8)
         self.envs.batch.orders[games] = drawn  # type: ignore[attr-defined] # native only
-        self.inputs.memories[games, _core.MEMORY_ORDER_OFFSET] = drawn
+        self.inputs.memories[games, _core.HISTORY_ORDER_OFFSET] = drawn
 
     def _kept(self, ended: Int64s) -> Int64s:
         """Counters of the episodes that ended and count; no rows without an order."""

@@ -80,9 +80,9 @@ def pipe() -> Any:
         os.close(end)
 
 
-WAYS: dict[str, Callable[[int], _core.Waiter]] = {
-    "looking": partial(_core.Waiter, looks=True),
-    "asleep": partial(_core.Waiter, looks=False),
+WAYS: dict[str, Callable[[int], _core.SpinWait]] = {
+    "looking": partial(_core.SpinWait, spin=True),
+    "asleep": partial(_core.SpinWait, spin=False),
 }
 
 

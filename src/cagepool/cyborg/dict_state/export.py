@@ -49,7 +49,7 @@ class _Export:
     def __init__(self, batch: Batch, game: int) -> None:
         self.labels = addresses.of_episode(batch.core.stream_key(game))
         self.truth = batch.true_state[game]
-        self.opened = list(enumerate(batch.core.sessions(game), start=1))
+        self.opened = list(enumerate(batch.core.session_log(game), start=1))
 
     def host(self, host: str) -> Entry:
         running = self._starting(host) + self._red(host)

@@ -45,23 +45,23 @@ class Stepper:
         self._takes = reader(actions)
         self._seen = seen
 
-    def loop(self) -> _core.StepLoop:
+    def loop(self) -> _core.WorkerLoop:
         """The loop over the environments, for one owner: it holds on to this stepper."""
-        return _core.StepLoop(
+        return _core.WorkerLoop(
             steps=self._steps,
-            take=self._takes,
-            put=self._write,
-            finish=self._finish,
-            carried=_carried,
-            no_numpy=np.False_,
+            read_action=self._takes,
+            write_observation=self._write,
+            finish_step=self._finish,
+            pack_infos=_carried,
+            numpy_false=np.False_,
             observations=self._seen if isinstance(self._seen, np.ndarray) else None,
             rewards=self._rewards,
             terminations=self._terminations,
             truncations=self._truncations,
-            states=self._states,
-            mark=self._mark,
-            first=self._task.start,
-            plain=self._truth is None,
+            needs_reset=self._states,
+            current_env=self._mark,
+            first_env=self._task.start,
+            fast_path=self._truth is None,
         )
 
     def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> bytes:

@@ -161,7 +161,7 @@ class Pool:
         bounds = [self.num_envs * worker // workers for worker in range(workers + 1)]
         # Those that look while they wait must leave a core to each of those that work.
         self._looks = workers <= len(os.sched_getaffinity(0))
-        self._waiter = _core.Waiter(self._epoll.fileno(), looks=self._looks)
+        self._waiter = _core.SpinWait(self._epoll.fileno(), spin=self._looks)
         self._routes = Routes(bounds)
         self._marks = mapped_marks(self._memory, workers).array
         self._marks[:] = Marks.NOWHERE

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cagepool._core import StepLoop
+from cagepool._core import WorkerLoop
 from cagepool.envs.env_fns import AnyEnv, Maker
 from cagepool.envs.space_tree import check_supported
 from cagepool.envs.workers import protocol
@@ -131,11 +131,11 @@ class Worker:
         self._mark[0] = Marks.NOWHERE
         return Form(*spaces, metadata, first.render_mode, truth)
 
-    def _asked(self, loop: StepLoop) -> bytes:
+    def _asked(self, loop: WorkerLoop) -> bytes:
         """What has been asked that is more than to step environments."""
         if not self._inbox.is_whole:
             return self._inbox.more()
-        return loop.serve(self._inbox.pipe, self._answers, looks=self._task.looks)
+        return loop.serve(self._inbox.pipe, self._answers, spin=self._task.looks)
 
     def _report(self, index: int, trace: str) -> None:
         """Tell of an environment that has raised; only if it may be replaced, come back."""
