@@ -1,10 +1,10 @@
-# Everything runs in .venv, which `make setup` makes from Python 3.11 and a C++ compiler alone.
+# Everything runs in .venv, which `make setup` creates; it needs Python 3.11 and a C++ compiler.
 PYTHON ?= python3
-# ON tunes the core for this processor; a wheel never is.
+# ON compiles the core for this processor; wheels are always portable.
 NATIVE ?= OFF
-# Where `make train` keeps its run.
+# Run folder of `make train`.
 RUN := $(or $(RUN),runs/$(shell date +%Y%m%d-%H%M%S))
-# Where `make wheel` puts the wheel.
+# Folder of the wheel that `make wheel` builds.
 DIST ?= dist
 
 BIN := .venv/bin
@@ -15,25 +15,35 @@ CONFIGURE := $(CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
 CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp)
 TOOLS := .venv/tools.stamp
 BUILT := .venv/built-$(NATIVE).stamp
-# The oldest Gymnasium that we support; the newest is in constraints.txt.
+# The oldest supported Gymnasium; the newest is in constraints.txt.
 OLDEST_GYMNASIUM := 1.2.2
 OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format stub train bench figures docs sanitize sanitize-asan
+.PHONY: help setup test test-all test-oldest lint format stub train bench figures docs sanitize sanitize-asan
 .PHONY: native-build sanitize-tsan sanitize-python tidy wheel clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(BUILT) ## build and install into .venv, editable (NATIVE=ON: tuned for this processor)
 
-test: setup lint tidy $(OLDEST) ## set up, then lint, types and all tests
-	$(BIN)/pytest -n 2 --dist loadfile
+test: setup ## set up, then lint, types and all tests except soak tests: at most 7 minutes
+	$(MAKE) --no-print-directory -j 2 --output-sync=target lint tidy
+	$(PYTEST) -m 'not soak'
+	$(MAKE) --no-print-directory test-oldest
+
+test-all: setup ## make test with soak tests and coverage: what CI runs
+	$(MAKE) --no-print-directory -j 2 --output-sync=target lint tidy
+	$(PYTEST) --cov --cov-report=term:skip-covered
+	$(MAKE) --no-print-directory test-oldest
+
+test-oldest: setup $(OLDEST) ## test the environments with the oldest supported Gymnasium
 	PYTHONPATH=$(OLDEST) $(BIN)/python -c \
 		'import gymnasium as g; assert g.__version__ == "$(OLDEST_GYMNASIUM)", g.__version__'
-	PYTHONPATH=$(OLDEST) $(BIN)/pytest -n 2 --dist loadfile tests/envs -m 'not slow'
+	PYTHONPATH=$(OLDEST) $(PYTEST) tests/envs -m 'not slow and not soak'
 
 lint: setup ## check style and types
 	$(BIN)/ruff check
@@ -41,15 +51,15 @@ lint: setup ## check style and types
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/mypy
 
-format: setup ## put the code in shape
+format: setup ## format the code and fix what ruff can fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(CPP)
 
-stub: setup ## write the stub of the compiled module anew
+stub: setup ## regenerate the stub of the compiled module
 	$(BIN)/python -m nanobind.stubgen -q -m cagepool._core -o src/cagepool/_core.pyi
 
-train: setup ## train a defender against all reds, score it and make its page: a few minutes
+train: setup ## train a defender against all reds, evaluate it and write its report: a few minutes
 	$(BIN)/cagepool train --preset minutes --out $(RUN)
 	$(BIN)/cagepool evaluate $(RUN)
 	$(BIN)/cagepool report $(RUN)
@@ -98,12 +108,12 @@ tidy: setup ## look for mistakes in the core with clang-tidy
 	$(CONFIGURE) -B build/tidy
 	$(BIN)/clang-tidy --quiet -p build/tidy $(wildcard cpp/core/*.cpp cpp/policy/*.cpp cpp/workers/*.cpp) 2> build/tidy/noise.txt
 
-wheel: $(TOOLS) ## build a wheel for any machine of this kind into dist/
+wheel: $(TOOLS) ## build a portable wheel into dist/
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir $(DIST) \
 		-C build-dir=build/wheel -C cmake.define.CAGEPOOL_NATIVE=OFF
 
-clean: ## remove everything that was built
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean: ## remove everything that was built or cached
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'

@@ -26,11 +26,11 @@ _, rewards, _, _, _ = envs.step(envs.action_space.sample())
 print(rewards.shape)
 """
 
-pytestmark = pytest.mark.wheel
+pytestmark = pytest.mark.soak  # compiles the core anew
 
 
 def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
-    """What a command prints, run as if neither make nor a virtual environment had started us."""
+    """Output of a command that runs without the variables of make and of the virtual environment."""
     inherited = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in inherited}
     done = subprocess.run(
@@ -42,7 +42,7 @@ def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that `make wheel` builds, far from the source."""
+    """The wheel that `make wheel` builds, outside of the source folder."""
     folder = tmp_path_factory.mktemp("dist")
     run("make", "wheel", f"DIST={folder}")
     (path,) = folder.glob("cagepool-*.whl")
@@ -51,7 +51,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment in which the wheel and what it requires are installed, nothing else."""
+    """A virtual environment with the wheel and its requirements only."""
     folder = tmp_path_factory.mktemp("clean")
     run(sys.executable, "-m", "venv", folder)
     run(folder / "bin" / "pip", "install", "-c", ROOT / "constraints.txt", wheel)
@@ -62,7 +62,7 @@ def test_a_game_can_be_played_where_only_the_wheel_is_installed(clean: Path) -> 
     played, shape = run(clean / "bin" / "python", "-I", "-c", GAME, cwd=clean).splitlines()
     path, *outcome = played.split()
     assert Path(path).is_relative_to(clean)
-    # Left alone, B_line ends every game with an Impact a step.
+    # Without a defense, B_line ends every game with one Impact per step.
     assert outcome == ["100", "False", "-13.1"]
     assert shape == "(3,)"
 
