@@ -1,11 +1,16 @@
 """The command line, as a person runs it."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
 
+from cagepool.cli import EXIT_BROKEN_PIPE
 from tests.cli.command import cagepool
 
 FEW = ("--episodes", "20")
@@ -114,3 +119,22 @@ def test_help_names_the_commands_and_their_flags() -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert cagepool("--version").stdout == f"cagepool {metadata.version('cagepool')}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--version",), ("train", "--help"), ("play", *FEW, "--verbose"), ("play", *FEW, "--json")],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("is_buffered", [True, False], ids=["buffered", "unbuffered"])
+def test_a_closed_pipe_ends_the_command_quietly(
+    arguments: tuple[str, ...], is_buffered: bool
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, *([] if is_buffered else ["-u"]), "-m", "cagepool", *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (EXIT_BROKEN_PIPE, b"")
+    assert EXIT_BROKEN_PIPE == 128 + signal.SIGPIPE

@@ -15,7 +15,7 @@ from cagepool.bench.compare import compared
 from cagepool.bench.registry import BENCHES, Name, Options, run
 from cagepool.bench.result import Result
 from cagepool.bench.schema import read_result
-from cagepool.cli.display import progress_bars
+from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_bench_result, print_comparison
 
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in BENCHES.items())
@@ -58,7 +58,7 @@ class Bench:
 
 def bench(command: Bench) -> None:
     """Measure speed, print tables, write JSON, and tell what has changed."""
-    console = Console(highlight=False, markup=False)
+    console = CommandConsole(markup=False)
     earlier = [_read(path) for path in command.compare]
     if len(earlier) > 1:
         _compare_files(console, earlier)

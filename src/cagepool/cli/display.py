@@ -1,8 +1,9 @@
-"""Progress of trainings and searches: live tables on a terminal, plain lines elsewhere."""
+"""Console output: progress of trainings and searches, as a live table or plain lines."""
 
+import contextlib
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import numpy as np
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.progress import Progress
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from cagepool.cli import EXIT_BROKEN_PIPE
 from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train.config import TrainConfig
 
@@ -26,9 +28,23 @@ RATE_WINDOW = 20  # updates over which throughput is averaged
 POSTERIOR_ROWS = 3  # orders with the highest posterior means
 
 
+class CommandConsole(Console):
+    """Console without highlighting that exits quietly when the reader of a pipe has closed it."""
+
+    def __init__(self, *, stderr: bool = False, markup: bool = True) -> None:
+        """Write to stdout, or to stderr."""
+        super().__init__(highlight=False, stderr=stderr, markup=markup)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Exit with the code that shells report for SIGPIPE."""
+        with contextlib.suppress(SystemExit):  # of Rich, with code 1
+            super().on_broken_pipe()
+        raise SystemExit(EXIT_BROKEN_PIPE)
+
+
 def progress_bars() -> Progress:
     """Transient progress bars on stderr; disabled if stderr is not a terminal."""
-    console = Console(stderr=True)
+    console = CommandConsole(stderr=True)
     return Progress(console=console, transient=True, disable=not console.is_terminal)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from cagepool.cli.blue import chosen
-from cagepool.cli.display import progress_bars
+from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import ReferenceScores, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.engine import CybORGEngine
@@ -74,7 +74,7 @@ def evaluate(command: Evaluate) -> None:
     if command.env != "native":
         more = replace(trial, episodes=max(trial.episodes, EPISODES["native"]))
         native = _played(blue, more, NativeEngine())
-    console = Console(highlight=False)
+    console = CommandConsole()
     if command.json:
         console.out(json.dumps(files.content(result, native), indent=2))
     else:

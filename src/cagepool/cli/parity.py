@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 from tyro.conf import arg
 
+from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.parity import BLUES, ParityResult, ParityTrial, Recording, cells, joined
 from cagepool.cyborg.parity import play as play_trial
@@ -74,7 +74,7 @@ def parity(command: Parity) -> None:
     if command.out and recordings:
         trace = joined([one.trace for one in recordings])
         np.savez_compressed(command.out, **trace)  # type: ignore[arg-type] # knows one keyword
-    console = Console(highlight=False)
+    console = CommandConsole()
     if command.json:
         console.out(json.dumps(_as_dict(trial, result), indent=2))
     else:
@@ -85,8 +85,7 @@ def parity(command: Parity) -> None:
 
 def _played(trial: ParityTrial, kept: list[Recording] | None) -> ParityResult:
     """Play with a bar that shows how far it is, if somebody may be looking."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars() as progress:
         bar = progress.add_task("playing CybORG", total=trial.episodes * len(cells(trial)))
 
         def advance(recording: Recording) -> None:

@@ -11,7 +11,7 @@ from tyro.conf import arg
 
 from cagepool import evaluate
 from cagepool.cli.blue import chosen
-from cagepool.cli.display import progress_bars
+from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import SCRIPTED, Defender
 from cagepool.evaluate.rollout import ScoreTable, Trial, red_names
@@ -68,7 +68,7 @@ def play(command: Play) -> None:
     )
     table = _played(defender, trial, reds)
     games = {red: transcript(defender, trial, red) for red in reds} if command.verbose else {}
-    console = Console(highlight=False)
+    console = CommandConsole()
     if command.json:
         turns = {red: [asdict(turn) for turn in game] for red, game in games.items()}
         result = {"blue": command.blue, **table.as_dict(), "games": turns}

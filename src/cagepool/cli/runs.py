@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cagepool.cli.display import actors_replaced
+from cagepool.cli.display import CommandConsole, actors_replaced
 from cagepool.cli.tables import format_score
 from cagepool.evaluate.overview import (
     Damaged,
@@ -45,7 +45,7 @@ def runs(command: Runs) -> None:
     everything = [overview(path) for path in paths]
     intact = [one for one in everything if isinstance(one, Overview)]
     damaged = [one for one in everything if isinstance(one, Damaged)]
-    console = Console(highlight=False)
+    console = CommandConsole()
     if command.json:
         console.out(json.dumps(_as_dict(intact, damaged), indent=2))
         return
