@@ -14,7 +14,7 @@ from cagepool.bench.train import PLAIN
 from cagepool.evaluate.policy import PolicyDefender
 from cagepool.evaluate.rollout import Trial, score_table
 from cagepool.train import runner
-from cagepool.train.config import from_dict
+from cagepool.train.config import TrainConfig
 from cagepool.train.evaluation import Check
 from cagepool.train.logging import Row
 
@@ -30,7 +30,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "82 possible actions": {"actions": "possible"},
     "all 145 actions": {"actions": "all"},
     "46 core actions": {"actions": "core"},
-    "none: 52 values, 145 actions": PLAIN,
+    "none: 52 values, 145 actions": vars(PLAIN),
 }
 
 
@@ -47,7 +47,7 @@ class Quiet:
 def total(settings: dict[str, object]) -> float:
     """The nine-cell total of a policy trained with these settings, best by its checks."""
     with tempfile.TemporaryDirectory() as folder:
-        config = from_dict({"total_episodes": EPISODES, **settings})
+        config = TrainConfig.from_flat(**{"total_episodes": EPISODES, **settings})
         run = runs.create(Path(folder) / "run", config.as_dict(), "ablation")
         runner.train(run, Quiet(), lambda: False)
         table = score_table(PolicyDefender(load(run.path)), Trial(seed=153))

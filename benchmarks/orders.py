@@ -17,13 +17,13 @@ from cagepool.bench import machine
 from cagepool.evaluate.files import OUTCOME
 from cagepool.sim.orders import NAMED_ORDERS
 from cagepool.train import runner
-from cagepool.train.config import from_dict
+from cagepool.train.config import TrainConfig
 from cagepool.train.evaluation import Check
 from cagepool.train.logging import Row
 from cagepool.train.ppo import Trainer
 
 REDS = ("B_lineAgent", "RedMeanderAgent")
-SETTINGS: dict[str, Any] = {"total_episodes": 20_000, "patience": 200, "checks": 0}
+SETTINGS: dict[str, Any] = {"total_episodes": 20_000, "patience": 200, "n_evals": 0}
 COST: dict[str, Any] = {"total_episodes": 1200, "red_agent": "B_lineAgent"}
 PAIRS = 9
 
@@ -44,7 +44,7 @@ class Last:
 def learned(red: str, order: str) -> dict[str, Any]:
     """What came of training to an order, and how long it took."""
     with tempfile.TemporaryDirectory() as folder:
-        config = from_dict({**SETTINGS, "red_agent": red, "order": order})
+        config = TrainConfig.from_flat(**{**SETTINGS, "red_agent": red, "order": order})
         run = runs.create(Path(folder) / "run", config.as_dict(), "orders")
         last = Last()
         runner.train(run, last, lambda: False)
@@ -55,7 +55,7 @@ def learned(red: str, order: str) -> dict[str, Any]:
 
 def cpu_seconds(settings: dict[str, Any]) -> float:
     """Time of the processor, which neighbours disturb little, for a short training."""
-    with Trainer(from_dict({**COST, **settings})) as trainer:
+    with Trainer(TrainConfig.from_flat(**{**COST, **settings})) as trainer:
         start = time.process_time()
         for _ in trainer.updates():
             pass
@@ -64,7 +64,7 @@ def cpu_seconds(settings: dict[str, Any]) -> float:
 
 def cost() -> dict[str, Any]:
     """Whole trainings with compliance and alignment against those without, in turn."""
-    judged = {"order": "critical_first", "gate": False}
+    judged = {"order": "critical_first", "early_stopping": False}
     cpu_seconds({})
     ratios = [1 / cpu_seconds({}) * cpu_seconds(judged) for _ in range(PAIRS)]
     low, median, high = np.percentile(ratios, [25, 50, 75])

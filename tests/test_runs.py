@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from cagepool import runs
+from cagepool.train.config import TrainConfig, merge_settings
 
-SETTINGS = {"seed": 3}
+SETTINGS = {"run": {"seed": 3}}
 
 
 def new_run(path: Path) -> runs.Run:
@@ -30,7 +31,7 @@ def test_a_run_is_read_as_it_was_made(tmp_path: Path) -> None:
     assert runs.is_run(run.path)
     assert not runs.is_run(tmp_path)
     content = json.loads((run.path / runs.CONFIG).read_text())
-    assert content == {"format": 1, "cagepool": "0.1.0", "settings": SETTINGS}
+    assert content == {"format": 2, "cagepool": "0.1.0", "settings": SETTINGS}
 
 
 @pytest.mark.parametrize("used_by", ["file", "folder"])
@@ -230,3 +231,25 @@ def test_a_damaged_table_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_no_table_and_an_empty_one_have_no_columns(tmp_path: Path) -> None:
     (tmp_path / "t.csv").touch()
     assert runs.read_table(tmp_path / "t.csv") == runs.read_table(tmp_path / "none.csv") == {}
+
+
+OLD_RUNS = Path(__file__).parents[1] / "benchmarks" / "runs"
+
+
+@pytest.mark.parametrize("name", ["minutes", "best-2.1", "b_line-seeds/seed1"])
+def test_a_committed_run_of_format_1_is_read_with_settings_by_group(name: str) -> None:
+    settings = runs.open_run(OLD_RUNS / name).settings
+    config = TrainConfig.from_dict(settings)
+
+    assert settings["ppo"]["clip_range"] == 0.2
+    assert settings["env"]["id"] == "cagepool/CAGE2-v0"
+    assert config.as_dict() == merge_settings(TrainConfig().as_dict(), settings)
+
+
+def test_an_unknown_setting_of_format_1_is_refused(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    content = {"format": 1, "cagepool": "0.1.0", "settings": {"n_envs": 3, "colour": "red"}}
+    (run.path / runs.CONFIG).write_text(json.dumps(content))
+
+    with pytest.raises(ValueError, match=r"config.json: settings must be among .*; got colour"):
+        runs.open_run(run.path)

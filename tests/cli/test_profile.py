@@ -66,7 +66,7 @@ def test_the_folder_of_a_run_that_cannot_begin_is_free_again(tmp_path: Path) -> 
         (("--", "search"), "a profile is of train or step, .*, got search"),
         (("--out", "no-folder/x", "--", "step"), "out must be a file in .*, got no-folder/x"),
         (("--picture", "x.gif", "--", "step"), "picture must end with .svg, .* got x.gif"),
-        (("--", "train", "--n-envs", "0"), "n_envs must be at least 1, got 0"),
+        (("--", "train", "--n-envs", "0"), "--n-envs must be at least 1, got 0"),
         (("--", "step", "--steps", "0"), "steps must be at least 1, got 0"),
         (("--", "step", "--true-state", "now"), "true_state must be every, .* got 'now'"),
     ],

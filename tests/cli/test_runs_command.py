@@ -52,7 +52,7 @@ def test_settings_that_differ_are_told_and_no_others(capsys: pytest.CaptureFixtu
     lines = listed(capsys)
 
     start = lines.index("settings that differ")
-    assert lines[start + 1] == "  seed: 1 (a, c); 2 (b)"
+    assert lines[start + 1] == "  run.seed: 1 (a, c); 2 (b)"
     assert not lines[start + 2].startswith("  ")
 
 
@@ -113,7 +113,7 @@ def _bad_evaluation(folder: Path) -> None:
     [
         (_no_config, "a run must be a folder with config.json, runs/bad has none"),
         (_cut, "runs/bad/config.json is damaged: "),
-        (_newer, "runs/bad/config.json has format 9, this cagepool reads up to 1"),
+        (_newer, "runs/bad/config.json has format 9, this cagepool reads up to 2"),
         (_without_settings, "runs/bad is damaged: it has no proper 'edition'"),
         (_bad_table, "runs/bad/metrics.csv is damaged: could not convert string to float: 'many'"),
         (_bad_evaluation, "runs/bad is damaged: it has no proper 'total'"),
@@ -156,7 +156,7 @@ def test_json_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert [one["state"] for one in read["runs"]] == ["finished", "interrupted"]
     assert read["runs"][1]["total"]["mean"] == total
     assert [one["path"] for one in read["damaged"]] == ["else/c"]
-    assert read["differing"]["seed"] == {"1": ["a"], "2": ["b"]}
+    assert read["differing"]["run.seed"] == {"1": ["a"], "2": ["b"]}
     assert read["best"] == {"2.1": "else/b"}
 
 

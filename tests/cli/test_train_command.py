@@ -61,7 +61,7 @@ def test_a_run_prints_plain_lines_and_what_to_do_next(tmp_path: Path, capsys: Sc
     assert "\x1b" not in "".join(lines)
     metrics = runs.open_run(path).metrics()
     assert (metrics["episodes"][-1], metrics["steps"][-1]) == (30, 270)
-    assert load(path).settings["n_envs"] == 7
+    assert load(path).settings["env"]["n_envs"] == 7
 
 
 def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: P
         "--async",
         "--order",
         "reverse",
-        "--no-gate",
+        "--no-early-stopping",
         "--out",
         str(path),
     ]
@@ -153,8 +153,12 @@ def interrupt_at(update: int) -> Callable[[Any, Any], None]:
 
 
 def test_settings_come_from_a_preset_then_a_file_then_flags(tmp_path: Path) -> None:
-    config = {"total_episodes": 12, "n_envs": 3, "max_steps": 5, "update_steps": 5, "checks": 0}
-    (tmp_path / "mine.json").write_text(json.dumps({**config, "check_episodes": 2}))
+    config = {
+        "env": {"n_envs": 3, "max_steps": 5},
+        "ppo": {"update_steps": 5},
+        "run": {"total_episodes": 12, "n_evals": 0, "n_eval_episodes": 2},
+    }
+    (tmp_path / "mine.json").write_text(json.dumps(config))
     flags = ["--config", str(tmp_path / "mine.json"), "--n-envs", "4"]
 
     assert run(["train", "--preset", "best", *flags, "--out", str(tmp_path / "a")]) == 0
@@ -162,8 +166,8 @@ def test_settings_come_from_a_preset_then_a_file_then_flags(tmp_path: Path) -> N
     assert run(["train", *again]) == 0
 
     settings = runs.open_run(tmp_path / "a").settings
-    assert (settings["n_envs"], settings["total_episodes"]) == (4, 12)
-    assert settings["minibatches"] != 4  # of the preset
+    assert (settings["env"]["n_envs"], settings["run"]["total_episodes"]) == (4, 12)
+    assert settings["ppo"]["n_minibatches"] != 4  # of the preset
     assert runs.open_run(tmp_path / "b").settings == settings
     assert outcome(tmp_path / "b") == outcome(tmp_path / "a")
 
@@ -177,10 +181,11 @@ def test_help_explains_every_setting(capsys: Screen) -> None:
     for flag in (
         "--n-envs", "--total-episodes", "--red-agent", "--update-steps", "--max-steps", "--seed",
         "--edition", "--backend", "--env", "--out", "--resume", "--async", "--config", "--preset",
-        "--learning-rate", "--gamma", "--clip", "--entropy", "--hidden", "--order", "--actions",
+        "--learning-rate", "--gamma", "--clip-range", "--ent-coef", "--hidden",
+        "--order", "--actions",
     ):  # fmt: skip
         assert re.search(rf"{flag}\b", out), flag
-    assert "Episodes played in all, exactly" in " ".join(out.split())
+    assert "Episodes in total. Exactly this many are played." in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,12 @@ def refusal(capsys: Screen, *arguments: str) -> str:
         (("--edition", "1"), "2.1, leaderboard"),
         (("--backend", "dask"), "auto, native, sync, pipes, workers"),
         (("--actions", "few"), "all, possible, reduced, core"),
-        (("--n-envs", "0"), "n_envs must be at least 1, got 0"),
-        (("--gamma", "2"), "gamma must be from 0 to 1, got 2.0"),
-        (("--preset", "x"), "preset must be one of"),
+        (("--n-envs", "0"), "--n-envs must be at least 1, got 0"),
+        (("--gamma", "2"), "--gamma must be from 0 to 1, got 2.0"),
+        (("--preset", "x"), "--preset must be one of"),
         (("--env", "Nothing-v0"), "an id that Gymnasium knows, or module:function"),
         (("--env", "CartPole-v1", "--backend", "native"), "plays CAGE-2 only"),
-        (("--learning-rate", "1e30", "--max-gradient-norm", "1e30"), "must be finite"),
+        (("--learning-rate", "1e30", "--max-grad-norm", "1e30"), "must be finite"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -55,12 +55,14 @@ def test_a_wrong_setting_is_refused_and_leaves_no_folder(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "config must be a JSON file"),
-        ("[]", "config must be a JSON file of settings"),
-        ('{"settings": 3}', "config must be a JSON file of settings"),
-        ('{"n_env": 3}', "settings must be among"),
-        ('{"n_envs": "3"}', "n_envs must be of type int, got '3'"),
-        ('{"gamma": 3}', "gamma must be from 0 to 1, got 3"),
+        ("{", "--config must be a JSON file"),
+        ("[]", "--config must be a JSON file of settings"),
+        ('{"settings": 3}', "--config must be a JSON file of settings"),
+        ('{"n_envs": 3}', "groups of settings must be among env, ppo, features, order, run"),
+        ('{"env": 3}', "env must be a table of settings, got 3"),
+        ('{"env": {"n_env": 3}}', "settings of env must be among"),
+        ('{"env": {"n_envs": "3"}}', "env.n_envs must be of type int, got '3'"),
+        ('{"ppo": {"gamma": 3}}', "ppo.gamma must be from 0 to 1, got 3"),
     ],
 )
 def test_a_wrong_file_of_settings_is_refused(
@@ -72,7 +74,7 @@ def test_a_wrong_file_of_settings_is_refused(
 
 
 def test_a_file_of_settings_that_is_not_there_is_refused(capsys: Screen) -> None:
-    assert "config must be a JSON file" in refusal(capsys, "--config", "nowhere.json")
+    assert "--config must be a JSON file" in refusal(capsys, "--config", "nowhere.json")
 
 
 def test_a_folder_in_use_or_unwritable_is_refused_before_training(
@@ -91,9 +93,9 @@ def test_a_resumed_run_keeps_its_settings_and_its_folder(tmp_path: Path, capsys:
 
     changed = refusal(capsys, *resumed, "--total-episodes", "20", "--gamma", "0.5")
     assert "must keep its settings" in changed
-    assert "total_episodes 20 (it has 14), gamma 0.5 (it has 0.99)" in changed
+    assert "--gamma 0.5 (it has 0.99), --total-episodes 20 (it has 14)" in changed
     # Also if what is asked for is what other runs have.
-    assert "n_envs 100 (it has 7)" in refusal(capsys, *resumed, "--n-envs", "100")
+    assert "--n-envs 100 (it has 7)" in refusal(capsys, *resumed, "--n-envs", "100")
     assert "must keep its settings" in refusal(capsys, *resumed, "--preset", "best")
     assert "stays in its folder" in refusal(capsys, *resumed, "--out", str(tmp_path / "other"))
     assert run(["train", *resumed, "--n-envs", "7"]) == 0
@@ -121,7 +123,7 @@ def make_newer(path: Path) -> None:
     [
         (cut_state, "state.json is damaged"),
         (flip_a_byte, "its weights are not those that were saved"),
-        (make_newer, "has format 99, this cagepool reads up to 1"),
+        (make_newer, "has format 99, this cagepool reads up to 2"),
         (lambda path: (path / runs.CONFIG).unlink(), "must be a folder with config.json"),
         (lambda path: (path / runs.METRICS).write_text("update\nx\n"), "metrics.csv is damaged"),
     ],

@@ -4,6 +4,6 @@ import pytest
 
 SMALL = (
     "--n-envs", "7", "--max-steps", "9", "--update-steps", "13", "--hidden", "8",
-    "--checks", "2", "--check-episodes", "5",
+    "--n-evals", "2", "--n-eval-episodes", "5",
 )  # fmt: skip
 Screen = pytest.CaptureFixture[str]

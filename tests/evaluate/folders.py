@@ -1,6 +1,5 @@
 """Run folders with small random networks, made without any training."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,30 +7,17 @@ import numpy as np
 
 from cagepool import runs
 from cagepool.evaluate.policy import blue_inputs
-from cagepool.sim.features import InputConfig
+from cagepool.train.config import TrainConfig
 
 HIDDEN = 16
-SETTINGS: dict[str, Any] = {
-    **asdict(InputConfig()),
-    "activation": "tanh",
-    "check_episodes": 500,
-    "edition": "2.1",
-    "env": "cagepool/CAGE2-v0",
-    "knowledge": "true",
-    "definition": "host",
-    "max_steps": 100,
-    "order": None,
-    "red_agent": "mix",
-    "seed": 0,
-    "total_episodes": 1000,
-}
+CONFIG = TrainConfig.from_flat(total_episodes=1000)
 METRICS = ("update", "episodes")
 CHECKS = ("update", "score", "standard_error")
 
 
 def make_run(path: Path, *, network: int = 0, kind: str = "best", **settings: Any) -> Path:
     """A run that trained nothing; `network` decides its random weights."""
-    run = runs.create(path, {**SETTINGS, **settings}, "0.1.0")
+    run = runs.create(path, CONFIG.with_settings(**settings).as_dict(), "0.1.0")
     add_checkpoint(path, network, kind)
     table = runs.Table(run.path / runs.METRICS, METRICS)
     table.append({"update": 1, "episodes": 600})

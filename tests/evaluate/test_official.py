@@ -210,7 +210,7 @@ def test_a_policy_for_another_game_is_refused(tmp_path: Path) -> None:
 def test_settings_without_what_an_evaluation_needs_are_refused(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "old")
     config = json.loads((folder / "config.json").read_text())
-    del config["settings"]["edition"]
+    del config["settings"]["env"]["edition"]
     (folder / "config.json").write_text(json.dumps(config))
 
     with pytest.raises(ValueError, match="old is damaged: its settings have no 'edition'"):

@@ -37,11 +37,13 @@ class Chosen(Forward):
 
 
 CONFIGS = {
-    "usual": TrainConfig(max_steps=7),
-    "relu, one layer": TrainConfig(max_steps=7, hidden=(16,), activation="relu"),
-    "all actions, no masks": TrainConfig(max_steps=7, actions="all", action_masking=False),
-    "order": TrainConfig(max_steps=7, order="reverse", order_input=True),
-    "nothing but observations": TrainConfig(
+    "usual": TrainConfig.from_flat(max_steps=7),
+    "relu, one layer": TrainConfig.from_flat(max_steps=7, hidden=(16,), activation="relu"),
+    "all actions, no masks": TrainConfig.from_flat(
+        max_steps=7, actions="all", action_masking=False
+    ),
+    "order": TrainConfig.from_flat(max_steps=7, order="reverse", order_input=True),
+    "nothing but observations": TrainConfig.from_flat(
         max_steps=7, scan_memory=False, decoys_placed=False, last_action=False, time_left=False
     ),
 }
@@ -50,10 +52,14 @@ CONFIGS = {
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainConfig) -> None:
     inputs = blue_inputs(config.as_dict(), GAMES)
-    networks = loud(Networks(inputs.size, inputs.choices, config.hidden, config.activation, 1))
+    networks = loud(
+        Networks(inputs.size, inputs.choices, config.ppo.hidden, config.ppo.activation, 1)
+    )
     envs = NativeVectorEnv(GAMES, autoreset="same_step", copy=False, red="mix", max_steps=7)
     collector = Collector(envs, inputs, 1000, 1.0)
-    rollout = Rollout(Shape(STEPS, GAMES, inputs.size, inputs.choices, config.action_masking))
+    rollout = Rollout(
+        Shape(STEPS, GAMES, inputs.size, inputs.choices, config.features.action_masking)
+    )
     collector.start(3, rollout)
     actor = Chosen(networks)
     collector.collect(actor, rollout, np.random.default_rng(0))
@@ -147,7 +153,11 @@ def damaged_config(path: Path, **changed: Any) -> None:
 
 def damaged_settings(path: Path, **changed: Any) -> None:
     content = json.loads((path / runs.CONFIG).read_text())
-    damaged_config(path, settings=content["settings"] | changed)
+    settings = content["settings"]
+    for name, value in changed.items():
+        group = next(group for group in settings.values() if name in group)
+        group[name] = value
+    damaged_config(path, settings=settings)
 
 
 def cut_json(path: Path) -> None:
@@ -176,7 +186,7 @@ def save_others(path: Path) -> None:
     ("damage", "sentence"),
     [
         (cut_json, "config.json is damaged: "),
-        (lambda path: damaged_config(path, format=2), "format 2, this cagepool reads up to 1"),
+        (lambda path: damaged_config(path, format=3), "format 3, this cagepool reads up to 2"),
         (lambda path: damaged_config(path, format="x"), "config.json is not of ours"),
         (lambda path: damaged_config(path, settings=3), "config.json is damaged: it has no sett"),
         (lambda path: (path / runs.CONFIG).unlink(), "must be a folder with config.json"),
@@ -222,7 +232,7 @@ def test_a_run_without_a_checkpoint_has_no_policy(tmp_path: Path) -> None:
 
 def test_a_policy_of_another_environment_takes_observations_as_they_are() -> None:
     networks = loud(Networks(3, 2, (8,), "tanh", 0))
-    settings = TrainConfig(env="CartPole-v1", hidden=(8,)).as_dict()
+    settings = TrainConfig.from_flat(env="CartPole-v1", hidden=(8,)).as_dict()
     rows = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
 
     actions = Policy(networks.arrays(), settings).act(rows)

@@ -17,7 +17,7 @@ from cagepool.envs import Cage2Env
 from cagepool.envs.make import Backend
 from cagepool.integrations import sb3
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.sim.features import BlueInputs, FeatureConfig
 from cagepool.sim.names import action_index
 from tests.envs.contract import HORIZON
 from tests.envs.workers.toys import Faulty, Sampler
@@ -197,16 +197,16 @@ def test_their_ppo_learns_to_defend(settings: dict[str, Any]) -> None:
 
 
 def test_maskable_ppo_learns_to_defend_with_our_inputs(settings: dict[str, Any]) -> None:
-    envs = sb3.make(64, max_steps=30, inputs=InputConfig(actions="core"))
+    envs = sb3.make(64, max_steps=30, inputs=FeatureConfig(actions="core"))
     model = MaskablePPO(env=envs, **settings)
     first, last = learned(model, 15)
     assert last > first / 2, "the loss has not been halved"
 
 
-@pytest.mark.parametrize("inputs", [None, InputConfig(actions="core")], ids=["plain", "wise"])
+@pytest.mark.parametrize("inputs", [None, FeatureConfig(actions="core")], ids=["plain", "wise"])
 @pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
 def test_a_model_defends_as_it_plays(
-    algorithm: Any, inputs: InputConfig | None, settings: dict[str, Any]
+    algorithm: Any, inputs: FeatureConfig | None, settings: dict[str, Any]
 ) -> None:
     made = partial(sb3.make, max_steps=30, red="RedMeanderAgent", inputs=inputs)
     model, envs = algorithm(env=made(64), **settings), made(1)
@@ -227,7 +227,7 @@ def test_a_model_defends_as_it_plays(
 
 
 def test_inputs_and_masks_are_those_of_the_trainer() -> None:
-    config = InputConfig(actions="possible")
+    config = FeatureConfig(actions="possible")
     envs = sb3.make(1, max_steps=9, red="RedMeanderAgent", inputs=config)
     game, inputs = Cage2Env(max_steps=9, red="RedMeanderAgent"), BlueInputs(config, 1, horizon=9)
     rng = np.random.default_rng(0)
@@ -269,4 +269,4 @@ def test_inputs_and_masks_are_those_of_the_trainer() -> None:
 )
 def test_inputs_need_the_game(make: Callable[..., Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        make(inputs=InputConfig(order_input=True))
+        make(inputs=FeatureConfig(order_input=True))

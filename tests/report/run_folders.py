@@ -12,6 +12,7 @@ from cagepool.evaluate.game_log import recorded_games
 from cagepool.evaluate.protocol import evaluate
 from cagepool.evaluate.resolve import contender
 from cagepool.evaluate.rollout import Trial
+from cagepool.train.config import TrainConfig
 
 UPDATES = 240
 METRICS = (
@@ -22,24 +23,17 @@ METRICS = (
     *("compliance", "coverage", "wasted_fixes"),
 )
 CHECKS = ("update", "episodes", "steps", "seconds", "score", "standard_error", "best")
-SETTINGS = {
-    "env": "cagepool/CAGE2-v0",
-    "n_envs": 100,
-    "total_episodes": 100 * UPDATES,
-    "red_agent": "mix",
-    "edition": "2.1",
-    "hidden": [64, 64],
-    "learning_rate": 0.0003,
-    "order": None,
-    "masking": True,
-    "seed": 7,
-}
+CONFIG = TrainConfig.from_flat(total_episodes=100 * UPDATES, learning_rate=0.0003, seed=7)
 
 
 def trained(path: Path, *, compliance: bool = False, **settings: Any) -> Path:
     """A run that has ended but not been evaluated."""
-    run = runs.create(path, {**SETTINGS, **settings}, "0.1.0")
-    noise = np.random.default_rng(int(run.settings["seed"]))
+    changed = CONFIG.as_dict()
+    for name, value in settings.items():
+        group, setting = TrainConfig.flat_names()[name]
+        changed[group][setting] = value
+    run = runs.create(path, changed, "0.1.0")
+    noise = np.random.default_rng(int(run.settings["run"]["seed"]))
     pace = 20 + noise.random() * 30
     metrics = runs.Table(path / runs.METRICS, METRICS)
     checks = runs.Table(path / runs.CHECKS, CHECKS)

@@ -74,4 +74,4 @@ def test_the_page_names_every_stage() -> None:
 def test_the_commands_of_the_page_are_understood() -> None:
     trainings = re.findall(r"^cagepool profile .*-- train (.*)$", PAGE, re.MULTILINE)
     assert len(trainings) == 3
-    assert all(parsed(flags.split()).total_episodes > 0 for flags in trainings)
+    assert all(parsed(flags.split()).run.total_episodes > 0 for flags in trainings)

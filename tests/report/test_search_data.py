@@ -14,15 +14,17 @@ from tests.report import run_folders
 from tests.search.null_listener import NullListener
 
 QUICK: dict[str, Any] = {
-    "n_envs": 10, "max_steps": 10, "update_steps": 10, "check_episodes": 2, "hidden": (8,),
-    "appraisal_episodes": 4, "total_episodes": 120, "max_episodes_per_order": 20,
+    "n_envs": 10, "max_steps": 10, "update_steps": 10, "n_eval_episodes": 2, "hidden": (8,),
+    "order_eval_episodes": 4, "total_episodes": 120, "max_episodes_per_order": 20,
     "compliance_threshold": 0.5, "min_decisions": 0.1,
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = search.create(tmp_path_factory.mktemp("search") / "all<orders>", SearchConfig(**QUICK))
+    run = search.create(
+        tmp_path_factory.mktemp("search") / "all<orders>", SearchConfig.from_flat(**QUICK)
+    )
     assert search.search(run, NullListener(), lambda: False)
     return run.path
 
@@ -64,7 +66,7 @@ def test_the_page_needs_no_other_file_and_cannot_be_changed_by_a_name(
 
 
 def test_a_search_that_has_measured_nothing_yet_gets_a_page(tmp_path: Path) -> None:
-    run = search.create(tmp_path / "search", SearchConfig(**QUICK))
+    run = search.create(tmp_path / "search", SearchConfig.from_flat(**QUICK))
     page = render_page(run.path, tmp_path / "page.html")
     assert f"cagepool search --resume {run.path}" in page
 

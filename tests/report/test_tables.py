@@ -84,7 +84,7 @@ def test_kinds_of_action_that_were_never_used_are_listed_not_plotted(pair: list[
 
 def test_only_settings_that_disagree_differ(pair: list[RunData]) -> None:
     differing = {each.name: each.values for each in tables.settings_table(pair) if each.differs}
-    assert differing == {"edition": ["2.1", "leaderboard"], "seed": ["1", "2"]}
+    assert differing == {"env.edition": ["2.1", "leaderboard"], "run.seed": ["1", "2"]}
 
 
 @pytest.mark.parametrize(

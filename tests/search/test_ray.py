@@ -20,7 +20,13 @@ from tests.train.cluster.nodes import TwoNodes, two_nodes
 pytestmark = pytest.mark.ray
 
 RAY = {"backend": "ray", "ray_actors": 2}
-LONG = {**QUICK, **RAY, "gate": False, "total_episodes": 4000, "max_episodes_per_order": 1000}
+LONG = {
+    **QUICK,
+    **RAY,
+    "early_stopping": False,
+    "total_episodes": 4000,
+    "max_episodes_per_order": 1000,
+}
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +82,7 @@ def test_a_killed_node_changes_no_result_and_is_counted(
             killed.append(True)
         return False
 
-    run = search.create(tmp_path / "search", SearchConfig(**LONG))
+    run = search.create(tmp_path / "search", SearchConfig.from_flat(**LONG))
     assert search.search(run, NullListener(), kill)
     cluster.replace_node()
 
@@ -92,7 +98,7 @@ def test_two_concurrent_trainings_are_stopped_and_resumed_to_the_same_tables(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     asked = iter(range(3))
-    run = search.create(tmp_path / "search", SearchConfig(**LONG))
+    run = search.create(tmp_path / "search", SearchConfig.from_flat(**LONG))
     assert not search.search(run, NullListener(), lambda: next(asked, None) is None)
     assert [decision.outcome for decision in read_decisions(run.path)[-2:]] == ["", ""]
     assert search.search(run, NullListener(), lambda: False)

@@ -25,8 +25,8 @@ from cagepool.train import runner
 from tests.search.null_listener import NullListener
 
 QUICK: dict[str, Any] = {
-    "n_envs": 10, "max_steps": 10, "update_steps": 10, "check_episodes": 2, "hidden": (8,),
-    "appraisal_episodes": 4, "total_episodes": 175, "max_episodes_per_order": 40, "patience": 2,
+    "n_envs": 10, "max_steps": 10, "update_steps": 10, "n_eval_episodes": 2, "hidden": (8,),
+    "order_eval_episodes": 4, "total_episodes": 175, "max_episodes_per_order": 40, "patience": 2,
     "compliance_threshold": 0.5, "min_decisions": 0.1,
 }  # fmt: skip
 
@@ -43,7 +43,7 @@ class StopAfter:
 
 
 def run_search(folder: Path, **settings: Any) -> runs.Run:
-    run = search.create(folder, SearchConfig(**{**QUICK, **settings}))
+    run = search.create(folder, SearchConfig.from_flat(**{**QUICK, **settings}))
     assert search.search(run, NullListener(), lambda: False)
     return run
 
@@ -78,7 +78,7 @@ def test_the_allowance_of_a_training_is_the_rest_of_the_budget(
     total: int, reserved: int, maximum: int, allowance: int
 ) -> None:
     budget = {"total_episodes": total, "max_episodes_per_order": maximum}
-    config = SearchConfig(**{**QUICK, **budget})
+    config = SearchConfig.from_flat(**{**QUICK, **budget})
     assert search.next_allowance(config, reserved) == allowance
 
 
@@ -93,7 +93,7 @@ def test_a_training_inherits_the_policy_of_the_nearest_order_unless_told_otherwi
 def test_without_early_stopping_every_order_gets_the_same_episodes(
     tmp_path: Path,
 ) -> None:
-    run = run_search(tmp_path / "search", gate=False, total_episodes=120)
+    run = run_search(tmp_path / "search", early_stopping=False, total_episodes=120)
     assert [d.episodes for d in read_decisions(run.path)] == [40, 40, 40]
 
 
@@ -104,12 +104,16 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_order_that_has_passed_is_trained_again_without_early_stopping(tmp_path: Path) -> None:
-    run = search.create(tmp_path / "search", SearchConfig(**{**QUICK, "total_episodes": 80}))
+    run = search.create(
+        tmp_path / "search", SearchConfig.from_flat(**{**QUICK, "total_episodes": 80})
+    )
     first = Decision(
         iteration=0, order="user>op_host>enterprise>op_server>defender", why="drawn", run="000",
         allowance=40,
     )  # fmt: skip
-    settings = SearchConfig(**QUICK).training_config(first.order_number, 0, total_episodes=40)
+    settings = SearchConfig.from_flat(**QUICK).training_config(
+        first.order_number, 0, total_episodes=40
+    )
     assert runner.train(
         runs.create(run.path / "000", settings.as_dict(), "0"), NullListener(), lambda: False
     )
@@ -126,7 +130,7 @@ def test_an_order_that_has_passed_is_trained_again_without_early_stopping(tmp_pa
 def test_a_search_that_is_stopped_and_resumed_makes_the_same_decisions(
     whole: Path, tmp_path: Path, updates: int
 ) -> None:
-    parts = search.create(tmp_path / "parts", SearchConfig(**QUICK))
+    parts = search.create(tmp_path / "parts", SearchConfig.from_flat(**QUICK))
     assert not search.search(parts, NullListener(), StopAfter(updates))
     assert search.search(parts, NullListener(), lambda: False)
     assert tables_without_times(parts.path) == tables_without_times(whole)
@@ -196,24 +200,24 @@ def test_the_universal_method_ranks_all_orders_with_one_policy(tmp_path: Path) -
     ("setting", "value", "sentence"),
     [
         ("method", "gp-usb", "method must be one of"),
-        ("order", "reverse", "decides about order itself"),
-        ("overlap", True, "decides about overlap itself"),
+        ("order", "reverse", "decides about order.order itself"),
+        ("overlap", True, "decides about ppo.overlap itself"),
         ("gp_beta", -1.0, "gp_beta must be at least 0"),
         ("max_episodes_per_order", 0, "max_episodes_per_order must be at least 1"),
     ],
 )
 def test_an_invalid_setting_of_a_search_is_refused(setting: str, value: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        SearchConfig(**{**QUICK, setting: value})
+        SearchConfig.from_flat(**{**QUICK, setting: value})
 
 
 def test_an_invalid_value_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["search", "--method", "gp-usb"]) == 2
-    assert capsys.readouterr().err.startswith("cagepool: method must be one of gp-ucb")
+    assert capsys.readouterr().err.startswith("cagepool: --method must be one of gp-ucb")
 
 
 def test_a_terminal_shows_the_order_the_posterior_and_the_budget(tmp_path: Path) -> None:
-    config = SearchConfig(**{**QUICK, "total_episodes": 120})
+    config = SearchConfig.from_flat(**{**QUICK, "total_episodes": 120})
     run = search.create(tmp_path / "search", config)
     console = Console(force_terminal=True, width=120, record=True, file=io.StringIO())
     with SearchDisplay(console, config) as display:

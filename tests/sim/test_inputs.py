@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import ActionMasks, Batch, action_masks, orders
-from cagepool.sim.features import ACTION_SETS, BlueInputs, InputConfig, action_set
+from cagepool.sim.features import ACTION_SETS, ActionSet, BlueInputs, FeatureConfig, action_set
 from cagepool.sim.names import ACTIONS, DECOYS, HOSTS
 from tests.sim.games import ints, started
 
@@ -67,10 +67,10 @@ class Reading:
         return [(decoy.removeprefix("Decoy"), host) for decoy, host in named]
 
 
-def configs(names: str) -> list[InputConfig]:
+def configs(names: ActionSet) -> list[FeatureConfig]:
     """All combinations of the groups."""
     return [
-        InputConfig(actions=names, **dict(zip(GROUPS, chosen, strict=True)))
+        FeatureConfig(actions=names, **dict(zip(GROUPS, chosen, strict=True)))
         for chosen in product([False, True], repeat=len(GROUPS))
     ]
 
@@ -106,7 +106,7 @@ def check(
 
 
 @pytest.mark.parametrize("names", ACTION_SETS)
-def test_inputs_and_masks_are_what_blue_saw_and_did_in_every_combination(names: str) -> None:
+def test_inputs_and_masks_are_what_blue_saw_and_did_in_every_combination(names: ActionSet) -> None:
     rng = np.random.default_rng(3)
     batch = started(GAMES, red="mix", max_steps=HORIZON, autoreset="same_step")
     all_inputs = [BlueInputs(config, GAMES, horizon=HORIZON) for config in configs(names)]
@@ -139,7 +139,7 @@ def test_inputs_and_masks_are_what_blue_saw_and_did_in_every_combination(names: 
 def test_a_decoy_can_be_placed_in_play_exactly_if_its_choice_is_not_masked() -> None:
     rng = np.random.default_rng(5)
     batch = started(GAMES, red="meander", max_steps=HORIZON, autoreset="same_step")
-    inputs = BlueInputs(InputConfig(actions="all"), GAMES, horizon=HORIZON)
+    inputs = BlueInputs(FeatureConfig(actions="all"), GAMES, horizon=HORIZON)
     rows = np.zeros((GAMES, inputs.size), np.float32)
     masks = np.zeros((GAMES, 145), np.uint8)
     is_decoy = np.array([name.startswith("Decoy") for name in ACTIONS])
@@ -159,7 +159,7 @@ def test_a_decoy_can_be_placed_in_play_exactly_if_its_choice_is_not_masked() -> 
 
 def test_every_order_is_shown_as_its_one_hot_and_kept_when_an_episode_begins() -> None:
     inputs = BlueInputs(
-        InputConfig(
+        FeatureConfig(
             scan_memory=False,
             decoys_placed=False,
             last_action=False,
@@ -183,7 +183,7 @@ def test_every_order_is_shown_as_its_one_hot_and_kept_when_an_episode_begins() -
 
 
 def test_games_that_begin_anew_do_not_disturb_others() -> None:
-    inputs = BlueInputs(InputConfig(), 3, horizon=10)
+    inputs = BlueInputs(FeatureConfig(), 3, horizon=10)
     seen = np.ones((3, _core.OBSERVATION_SIZE), np.float32)
     inputs.advance(ints([133, 133, 133]), seen)
     before = inputs.memories.copy()
@@ -233,13 +233,13 @@ def test_an_unknown_set_of_actions_is_refused() -> None:
     ids=["beyond", "below", "too few", "narrow", "narrow write", "size", "masks", "horizon"],
 )
 def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], sentence: str) -> None:
-    inputs = BlueInputs(InputConfig(), 2, horizon=10)
+    inputs = BlueInputs(FeatureConfig(), 2, horizon=10)
     with pytest.raises(error, match=sentence):
         call(inputs)
 
 
 def test_an_order_that_does_not_exist_is_refused() -> None:
-    inputs = BlueInputs(InputConfig(order_input=True), 1, horizon=10)
+    inputs = BlueInputs(FeatureConfig(order_input=True), 1, horizon=10)
     inputs.memories[0, _core.HISTORY_ORDER_OFFSET] = 120
     with pytest.raises(ValueError, match="below 120"):
         inputs.write(zeros(1, 52), zeros(1, inputs.size), None)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cagepool.train.config import TrainConfig
+from cagepool.train.config import PpoConfig
 from cagepool.train.learner import Learner
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Forward
@@ -102,7 +102,7 @@ def test_a_time_limit_counts_the_value_of_the_last_state_and_an_end_counts_none(
 ) -> None:
     play = playing(games=3, total=1000, steps=25)
     rollout, _ = next(play.rollouts())
-    config = TrainConfig(gamma=0.9, gae_lambda=0.0, bootstrap=bootstrap, normalise_advantages=False)
+    config = PpoConfig(gamma=0.9, gae_lambda=0.0, bootstrap=bootstrap, normalize_advantage=False)
     learner = Learner(play.networks, config, np.random.default_rng(0))
 
     rows, _ = learner.rows(rollout)
@@ -129,7 +129,7 @@ def test_exactly_the_episodes_that_were_asked_for_are_counted(
     games: int, total: int, steps: int
 ) -> None:
     play = playing(games, total, steps)
-    learner = Learner(play.networks, TrainConfig(), np.random.default_rng(0))
+    learner = Learner(play.networks, PpoConfig(), np.random.default_rng(0))
     counted: list[list[float]] = []
     returns: list[float] = []
     lengths: list[int] = []

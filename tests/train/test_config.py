@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from cagepool.envs.learning import learning_vec
-from cagepool.train.config import TrainConfig, from_dict
-from cagepool.train.presets import PRESETS, preset
+from cagepool.train.config import PRESETS, TrainConfig, preset_settings
 
 NAN, INFINITE = float("nan"), float("inf")
 
@@ -14,56 +13,85 @@ NAN, INFINITE = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"red_agent": "nobody"}, "B_lineAgent, RedMeanderAgent, SleepAgent.*got 'nobody'"),
-        ({"red_agent": "b_line+nobody"}, r"or mix; got 'b_line\+nobody'"),
-        ({"red_agent": "given"}, "red_agent must be one of B_lineAgent, RedMeanderAgent"),
-        ({"edition": "3"}, "edition must be one of 2.1, leaderboard; got '3'"),
-        ({"backend": "dask"}, "backend must be one of auto, native, .*; got 'dask'"),
-        ({"actions": "few"}, "actions must be one of all, possible, reduced, core; got 'few'"),
-        ({"activation": "sin"}, "activation must be one of tanh, relu; got 'sin'"),
-        ({"knowledge": "none"}, "knowledge must be one of true, observed; got 'none'"),
-        ({"definition": "old"}, "definition must be one of host, seed; got 'old'"),
-        ({"order": "user>defender"}, "an order must be one of .*missing 'enterprise'"),
-        ({"order_input": True}, "order_input needs an order"),
-        ({"order": "reverse", "backend": "sync"}, "an order needs .* got .* with sync"),
-        ({"order": "reverse", "env": "CartPole-v1"}, "an order needs .* got CartPole-v1"),
-        ({"n_envs": 0}, "n_envs must be at least 1, got 0"),
-        ({"total_episodes": 0}, "total_episodes must be at least 1"),
-        ({"update_steps": -1}, "update_steps must be at least 1"),
-        ({"epochs": 0}, "epochs must be at least 1"),
-        ({"minibatches": 0}, "minibatches must be at least 1"),
-        ({"check_episodes": 0}, "check_episodes must be at least 1"),
-        ({"threads": 0}, "threads must be at least 1"),
-        ({"seed": -1}, "seed must be at least 0"),
-        ({"checks": -1}, "checks must be at least 0"),
-        ({"checkpoint_seconds": NAN}, "checkpoint_seconds must be at least 0, got nan"),
-        ({"max_steps": 0}, "max_steps must be from 1 to 65535, got 0"),
-        ({"max_steps": 70000}, "max_steps must be from 1 to 65535"),
-        ({"hidden": ()}, "hidden must be widths of at least 1"),
-        ({"hidden": (64, 0)}, "hidden must be widths of at least 1"),
-        ({"gamma": 1.5}, "gamma must be from 0 to 1, got 1.5"),
-        ({"gae_lambda": -0.1}, "gae_lambda must be from 0 to 1"),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0"),
-        ({"learning_rate": NAN}, "learning_rate must be above 0, got nan"),
-        ({"clip": INFINITE}, "clip must be above 0, got inf"),
-        ({"max_gradient_norm": 0.0}, "max_gradient_norm must be above 0"),
-        ({"reward_scale": -1.0}, "reward_scale must be above 0"),
-        ({"learning_rate_end": -1.0}, "learning_rate_end must be at least 0"),
-        ({"value_clip": -0.1}, "value_clip must be at least 0"),
-        ({"entropy": -0.1}, "entropy must be at least 0"),
-        ({"entropy_end": NAN}, "entropy_end must be at least 0"),
-        ({"target_kl": -0.1}, "target_kl must be at least 0"),
-        ({"alignment_lambda": -1.0}, "alignment_lambda must be at least 0"),
-        ({"n_envs": 2.0}, "n_envs must be of type int, got 2.0"),
-        ({"n_envs": True}, "n_envs must be of type int, got True"),
-        ({"n_envs": "2"}, "n_envs must be of type int, got '2'"),
-        ({"green": 1}, "green must be of type bool, got 1"),
-        ({"gamma": "high"}, "gamma must be of type float, got 'high'"),
-        ({"order": 3}, "order must be of type str or null, got 3"),
-        ({"env": None}, "env must be of type str, got None"),
-        ({"hidden": 64}, "hidden must be a list of whole numbers, got 64"),
-        ({"hidden": ["64"]}, "hidden must be a list of whole numbers"),
-        ({"learning_rat": 0.1, "x": 1}, "settings must be among .*; got learning_rat, x"),
+        (
+            {"env": {"red_agent": "nobody"}},
+            "B_lineAgent, RedMeanderAgent, SleepAgent.*got 'nobody'",
+        ),
+        ({"env": {"red_agent": "b_line+nobody"}}, r"or mix; got 'b_line\+nobody'"),
+        (
+            {"env": {"red_agent": "given"}},
+            "env.red_agent must be one of B_lineAgent, RedMeanderAgent",
+        ),
+        ({"env": {"edition": "3"}}, "env.edition must be one of 2.1, leaderboard; got '3'"),
+        ({"env": {"backend": "dask"}}, "env.backend must be one of auto, native, .*; got 'dask'"),
+        (
+            {"features": {"actions": "few"}},
+            "features.actions must be one of all, possible, reduced, core; got 'few'",
+        ),
+        ({"ppo": {"activation": "sin"}}, "ppo.activation must be one of tanh, relu; got 'sin'"),
+        (
+            {"order": {"knowledge": "none"}},
+            "order.knowledge must be one of true, observed; got 'none'",
+        ),
+        ({"order": {"definition": "old"}}, "order.definition must be one of host, seed; got 'old'"),
+        ({"order": {"order": "user>defender"}}, "an order must be one of .*missing 'enterprise'"),
+        ({"features": {"order_input": True}}, "features.order_input needs an order"),
+        (
+            {"order": {"order": "reverse"}, "env": {"backend": "sync"}},
+            "an order needs .* got .* with sync",
+        ),
+        (
+            {"order": {"order": "reverse"}, "env": {"id": "CartPole-v1"}},
+            "an order needs .* got CartPole-v1",
+        ),
+        ({"env": {"n_envs": 0}}, "env.n_envs must be at least 1, got 0"),
+        ({"run": {"total_episodes": 0}}, "run.total_episodes must be at least 1"),
+        ({"ppo": {"update_steps": -1}}, "ppo.update_steps must be at least 1"),
+        ({"ppo": {"n_epochs": 0}}, "ppo.n_epochs must be at least 1"),
+        ({"ppo": {"n_minibatches": 0}}, "ppo.n_minibatches must be at least 1"),
+        ({"run": {"n_eval_episodes": 0}}, "run.n_eval_episodes must be at least 1"),
+        ({"ppo": {"threads": 0}}, "ppo.threads must be at least 1"),
+        ({"run": {"seed": -1}}, "run.seed must be at least 0"),
+        ({"run": {"n_evals": -1}}, "run.n_evals must be at least 0"),
+        (
+            {"run": {"checkpoint_seconds": NAN}},
+            "run.checkpoint_seconds must be at least 0, got nan",
+        ),
+        ({"env": {"max_steps": 0}}, "env.max_steps must be from 1 to 65535, got 0"),
+        ({"env": {"max_steps": 70000}}, "env.max_steps must be from 1 to 65535"),
+        ({"ppo": {"hidden": ()}}, "ppo.hidden must be widths of at least 1"),
+        ({"ppo": {"hidden": (64, 0)}}, "ppo.hidden must be widths of at least 1"),
+        ({"ppo": {"gamma": 1.5}}, "ppo.gamma must be from 0 to 1, got 1.5"),
+        ({"ppo": {"gae_lambda": -0.1}}, "ppo.gae_lambda must be from 0 to 1"),
+        ({"ppo": {"learning_rate": 0.0}}, "ppo.learning_rate must be above 0"),
+        ({"ppo": {"learning_rate": NAN}}, "ppo.learning_rate must be above 0, got nan"),
+        ({"ppo": {"clip_range": INFINITE}}, "ppo.clip_range must be above 0, got inf"),
+        ({"ppo": {"max_grad_norm": 0.0}}, "ppo.max_grad_norm must be above 0"),
+        ({"ppo": {"reward_scale": -1.0}}, "ppo.reward_scale must be above 0"),
+        ({"ppo": {"learning_rate_end": -1.0}}, "ppo.learning_rate_end must be at least 0"),
+        ({"ppo": {"clip_range_vf": -0.1}}, "ppo.clip_range_vf must be at least 0"),
+        ({"ppo": {"ent_coef": -0.1}}, "ppo.ent_coef must be at least 0"),
+        ({"ppo": {"ent_coef_end": NAN}}, "ppo.ent_coef_end must be at least 0"),
+        ({"ppo": {"target_kl": -0.1}}, "ppo.target_kl must be at least 0"),
+        ({"order": {"alignment_lambda": -1.0}}, "order.alignment_lambda must be at least 0"),
+        ({"env": {"n_envs": 2.0}}, "env.n_envs must be of type int, got 2.0"),
+        ({"env": {"n_envs": True}}, "env.n_envs must be of type int, got True"),
+        ({"env": {"n_envs": "2"}}, "env.n_envs must be of type int, got '2'"),
+        ({"env": {"green": 1}}, "env.green must be of type bool, got 1"),
+        ({"ppo": {"gamma": "high"}}, "ppo.gamma must be of type float, got 'high'"),
+        ({"order": {"order": 3}}, "order.order must be of type str or null, got 3"),
+        ({"env": {"id": None}}, "env.id must be of type str, got None"),
+        ({"ppo": {"hidden": 64}}, "ppo.hidden must be a list of whole numbers, got 64"),
+        ({"ppo": {"hidden": ["64"]}}, "ppo.hidden must be a list of whole numbers"),
+        (
+            {"ppo": {"learning_rat": 0.1, "x": 1}},
+            "settings of ppo must be among .*; got learning_rat, x",
+        ),
+        (
+            {"learning_rate": 0.1},
+            "groups of settings must be among env, ppo, .*; got learning_rate",
+        ),
+        ({"run": 3}, "run must be a table of settings, got 3"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -71,27 +99,29 @@ def test_a_wrong_setting_is_refused_with_what_would_be_right(
     settings: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence) as refusal:
-        from_dict(settings)
+        TrainConfig.from_dict(settings)
 
     assert "\n" not in str(refusal.value)
 
 
 def test_settings_survive_being_written_down() -> None:
-    config = TrainConfig(hidden=(8, 4), red_agent="b_line+sleep", gamma=1, order="reverse")
+    config = TrainConfig.from_flat(
+        hidden=(8, 4), red_agent="b_line+sleep", gamma=1, order="reverse"
+    )
 
-    assert from_dict(config.as_dict()) == config
-    assert from_dict({"gamma": 1}).gamma == 1.0
-    assert from_dict({}) == TrainConfig()
+    assert TrainConfig.from_dict(config.as_dict()) == config
+    assert TrainConfig.from_dict({"ppo": {"gamma": 1}}).ppo.gamma == 1.0
+    assert TrainConfig.from_dict({}) == TrainConfig()
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_can_be_trained(name: str) -> None:
-    assert from_dict(preset(name)) != TrainConfig()
+    assert TrainConfig.from_dict(preset_settings(name)) != TrainConfig()
 
 
 def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match=f"preset must be one of {', '.join(PRESETS)}; got 'x'"):
-        preset("x")
+        preset_settings("x")
 
 
 @pytest.mark.parametrize(

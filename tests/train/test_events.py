@@ -10,8 +10,8 @@ from cagepool.train.config import TrainConfig
 from cagepool.train.events import Events
 from tests.train.listening import Silent, never
 
-CONFIG = TrainConfig(
-    n_envs=5, total_episodes=50, max_steps=4, update_steps=4, hidden=(8,), check_episodes=2
+CONFIG = TrainConfig.from_flat(
+    n_envs=5, total_episodes=50, max_steps=4, update_steps=4, hidden=(8,), n_eval_episodes=2
 )
 
 

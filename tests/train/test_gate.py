@@ -17,8 +17,8 @@ from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import action_index
 from cagepool.train import runner
 from cagepool.train.appraisal import SEED
-from cagepool.train.config import from_dict
-from cagepool.train.early_stopping import Gate, GateConfig, passes
+from cagepool.train.config import OrderConfig, TrainConfig
+from cagepool.train.early_stopping import Gate, passes
 from cagepool.train.logging import Row
 from cagepool.types import Int64s
 
@@ -26,8 +26,8 @@ GAMES = 20  # to each order
 REDS = ("B_lineAgent", "RedMeanderAgent")
 TAKEN = ("enterprise", "op_server", "user")
 SLEEP = action_index("Sleep")
-QUICK = {"n_envs": 10, "max_steps": 20, "update_steps": 20, "check_episodes": 2, "checks": 0,
-         "appraisal_episodes": 4, "hidden": [8], "red_agent": "b_line"}  # fmt: skip
+QUICK = {"n_envs": 10, "max_steps": 20, "update_steps": 20, "n_eval_episodes": 2, "n_evals": 0,
+         "order_eval_episodes": 4, "hidden": (8,), "red_agent": "b_line"}  # fmt: skip
 
 
 class Silent:
@@ -37,7 +37,7 @@ class Silent:
 
 
 def trained(folder: Path, **settings: Any) -> runs.Run:
-    config = from_dict({**QUICK, **settings})
+    config = TrainConfig.from_flat(**{**QUICK, **settings})
     run = runs.create(folder, config.as_dict(), "0")
     assert runner.train(run, Silent(), lambda: False)
     return run
@@ -57,7 +57,7 @@ def counters_of(red: str, fix: str, steps: range, definition: Any = "host") -> I
 
 def passing(counters: Int64s) -> list[str]:
     summaries = (compliance_summary(of_order, "host") for of_order in counters)
-    verdicts = (passes(one.compliance, one.decisions, GateConfig()) for one in summaries)
+    verdicts = (passes(one.compliance, one.decisions, OrderConfig()) for one in summaries)
     return [order for order, passed in zip(orders.ALL_ORDERS, verdicts, strict=True) if passed]
 
 
@@ -102,7 +102,7 @@ def test_by_the_older_definition_restoring_the_foothold_is_perfect_if_users_come
 
 def judged(gate: Gate, shares: list[float], **config: Any) -> list[bool]:
     rows = ({"return_mean": -1.0, "compliance": share, "decisions": 5.0} for share in shares)
-    return [gate.judge(row, GateConfig(**config)) for row in rows]
+    return [gate.judge(row, OrderConfig(**config)) for row in rows]
 
 
 def test_a_gate_ends_a_run_that_passes() -> None:
@@ -127,7 +127,7 @@ def test_a_gate_ends_a_run_in_which_nothing_is_ever_decided() -> None:
 def test_updates_in_which_no_episode_ended_do_not_wear_out_patience() -> None:
     gate = Gate()
     empty = {"return_mean": float("nan")}
-    assert not any(gate.judge(empty, GateConfig(patience=1)) for _ in range(5))
+    assert not any(gate.judge(empty, OrderConfig(patience=1)) for _ in range(5))
 
 
 def test_a_run_says_why_it_ended(tmp_path: Path) -> None:
@@ -147,7 +147,9 @@ def test_a_run_that_has_ended_by_its_gate_stays_ended(tmp_path: Path) -> None:
 
 
 def test_without_a_gate_all_episodes_are_played(tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", order="reverse", total_episodes=60, patience=1, gate=False)
+    run = trained(
+        tmp_path / "run", order="reverse", total_episodes=60, patience=1, early_stopping=False
+    )
     assert run.metrics()["episodes"][-1] == 60
     assert run.checkpoint("last").state["outcome"] == "fixed"
 
@@ -168,11 +170,11 @@ def test_without_a_lambda_the_run_is_that_without_an_order(tmp_path: Path) -> No
 
 
 def test_a_run_starts_from_the_policy_and_the_optimiser_of_another(tmp_path: Path) -> None:
-    first = trained(tmp_path / "first", order="reverse", total_episodes=30, gate=False)
+    first = trained(tmp_path / "first", order="reverse", total_episodes=30, early_stopping=False)
     start = str(first.path.resolve())
     second = trained(
-        tmp_path / "second", order="balanced", total_episodes=10, start_from=start, gate=False,
-        learning_rate=1e-12, learning_rate_end=1e-12,
+        tmp_path / "second", order="balanced", total_episodes=10, start_from=start,
+        early_stopping=False, learning_rate=1e-12, learning_rate_end=1e-12,
     )  # fmt: skip
     old, new = (run.checkpoint("last").arrays for run in (first, second))
     np.testing.assert_allclose(new["actor.0.weight"], old["actor.0.weight"], atol=1e-7)
@@ -182,7 +184,7 @@ def test_a_run_starts_from_the_policy_and_the_optimiser_of_another(tmp_path: Pat
 def test_a_run_does_not_start_from_a_policy_of_another_size(tmp_path: Path) -> None:
     first = trained(tmp_path / "first", total_episodes=10)
     with pytest.raises(ValueError, match="start_from must have such a policy"):
-        trained(tmp_path / "second", total_episodes=10, start_from=str(first.path), hidden=[9])
+        trained(tmp_path / "second", total_episodes=10, start_from=str(first.path), hidden=(9,))
 
 
 @pytest.mark.parametrize("definition", ["host", "seed"])
@@ -205,7 +207,7 @@ def test_workflow_json_and_an_evaluation_of_the_same_games_give_the_same_complia
 def test_a_universal_run_draws_orders_and_resumes_to_the_same_numbers(tmp_path: Path) -> None:
     settings = {"universal": True, "order_input": True, "total_episodes": 60, "max_steps": 20}
     whole = trained(tmp_path / "whole", **settings)
-    config = from_dict({**QUICK, **settings})
+    config = TrainConfig.from_flat(**{**QUICK, **settings})
     parts = runs.create(tmp_path / "parts", config.as_dict(), "0")
     stops = iter([False, True])
     assert not runner.train(parts, Silent(), lambda: next(stops))
@@ -217,7 +219,7 @@ def test_a_universal_run_draws_orders_and_resumes_to_the_same_numbers(tmp_path: 
 
 
 def test_a_run_in_workers_keeps_the_same_account_of_its_order(tmp_path: Path) -> None:
-    settings = {"order": "reverse", "total_episodes": 20, "gate": False}
+    settings = {"order": "reverse", "total_episodes": 20, "early_stopping": False}
     native = trained(tmp_path / "native", **settings).metrics()
     apart = trained(tmp_path / "apart", **settings, backend="workers").metrics()
     for name in ("alignment_mean", "compliance", "coverage", "decisions", "wasted_fixes"):

@@ -14,7 +14,7 @@ from cagepool.train.evaluation import check
 from cagepool.train.ppo import Trainer, Update
 from tests.train.listening import Silent, never
 
-RECALL = TrainConfig(
+RECALL = TrainConfig.from_flat(
     env="tests.train.scripted:Recall",
     backend="sync",
     n_envs=32,
@@ -33,7 +33,7 @@ def trained(config: TrainConfig) -> list[Update]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_an_environment_with_a_late_reward_is_solved_from_every_seed(seed: int) -> None:
-    updates = trained(TrainConfig(**{**vars(RECALL), "seed": seed}))
+    updates = trained(RECALL.with_settings(seed=seed))
 
     first = np.mean(updates[0].finished.returns)
     last = np.mean([x for update in updates[-5:] for x in update.finished.returns])
@@ -42,7 +42,7 @@ def test_an_environment_with_a_late_reward_is_solved_from_every_seed(seed: int) 
 
 
 def test_a_policy_that_collects_ahead_solves_it_too() -> None:
-    updates = trained(TrainConfig(**{**vars(RECALL), "overlap": True}))
+    updates = trained(RECALL.with_settings(overlap=True))
 
     last = np.mean([x for update in updates[-5:] for x in update.finished.returns])
     assert last > 0.9
@@ -50,8 +50,8 @@ def test_a_policy_that_collects_ahead_solves_it_too() -> None:
 
 
 def test_cage_is_played_far_better_after_a_few_thousand_episodes() -> None:
-    config = TrainConfig(
-        red_agent="B_lineAgent", n_envs=50, total_episodes=2000, max_steps=50, check_episodes=100
+    config = TrainConfig.from_flat(
+        red_agent="B_lineAgent", n_envs=50, total_episodes=2000, max_steps=50, n_eval_episodes=100
     )
     with Trainer(config) as trainer:
         before = check(config, trainer.learner.networks)
@@ -64,7 +64,7 @@ def test_cage_is_played_far_better_after_a_few_thousand_episodes() -> None:
 
 
 def test_the_learning_rate_falls_from_its_start_towards_its_end() -> None:
-    config = TrainConfig(
+    config = TrainConfig.from_flat(
         n_envs=10, total_episodes=40, max_steps=10, update_steps=10, learning_rate_end=1e-3
     )
 
@@ -75,7 +75,7 @@ def test_the_learning_rate_falls_from_its_start_towards_its_end() -> None:
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_a_run_is_the_same_every_time(overlap: bool) -> None:
-    config = TrainConfig(
+    config = TrainConfig.from_flat(
         n_envs=7, total_episodes=60, max_steps=9, update_steps=13, overlap=overlap, hidden=(16,)
     )
 
@@ -83,17 +83,21 @@ def test_a_run_is_the_same_every_time(overlap: bool) -> None:
 
 
 def test_another_seed_gives_another_run() -> None:
-    config = TrainConfig(n_envs=7, total_episodes=20, max_steps=9, update_steps=13, hidden=(16,))
+    config = TrainConfig.from_flat(
+        n_envs=7, total_episodes=20, max_steps=9, update_steps=13, hidden=(16,)
+    )
 
-    assert numbers(trained(config)) != numbers(trained(TrainConfig(**{**vars(config), "seed": 1})))
+    assert numbers(trained(config)) != numbers(trained(config.with_settings(seed=1)))
 
 
 @pytest.mark.parametrize("backend", ["sync", "workers"])
 def test_cage_is_trained_alike_on_every_backend(backend: str) -> None:
-    config = TrainConfig(n_envs=4, total_episodes=20, max_steps=9, update_steps=7, hidden=(16,))
+    config = TrainConfig.from_flat(
+        n_envs=4, total_episodes=20, max_steps=9, update_steps=7, hidden=(16,)
+    )
 
     native = trained(config)
-    other = trained(TrainConfig(**{**vars(config), "backend": backend}))
+    other = trained(config.with_settings(backend=backend))
 
     assert numbers(native) == numbers(other)
 
@@ -107,10 +111,10 @@ def numbers(updates: list[Update]) -> list[object]:
 
 
 def test_compliance_is_recorded_with_an_order_and_only_then(tmp_path: Path) -> None:
-    games = TrainConfig(
-        n_envs=5, total_episodes=15, max_steps=30, update_steps=30, checks=0, check_episodes=2
+    games = TrainConfig.from_flat(
+        n_envs=5, total_episodes=15, max_steps=30, update_steps=30, n_evals=0, n_eval_episodes=2
     )
-    ordered = TrainConfig(**{**vars(games), "order": "critical_first", "order_input": True})
+    ordered = games.with_settings(order="critical_first", order_input=True)
     columns = {}
     for name, config in (("with", ordered), ("without", games)):
         run = runs.create(tmp_path / name, config.as_dict(), "0.1.0")
@@ -124,9 +128,11 @@ def test_compliance_is_recorded_with_an_order_and_only_then(tmp_path: Path) -> N
 
 
 def test_the_alignment_reward_is_learned_from_and_is_no_part_of_the_return() -> None:
-    plain = TrainConfig(n_envs=20, total_episodes=20, max_steps=60, update_steps=60, hidden=(8,))
+    plain = TrainConfig.from_flat(
+        n_envs=20, total_episodes=20, max_steps=60, update_steps=60, hidden=(8,)
+    )
     order = {"order": "critical_first", "alignment_lambda": 30.0, "reward_scale": 1.0}
-    with Trainer(TrainConfig(**{**vars(plain), **order})) as trainer:
+    with Trainer(plain.with_settings(**order)) as trainer:
         collected = trainer._collected()
         assert isinstance(trainer.crew, LocalCrew)
         envs = trainer.crew.station.collector.envs

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +12,20 @@ import pytest
 from cagepool import runs
 from cagepool.train import runner
 from cagepool.train.collectors import LocalCrew
-from cagepool.train.config import TrainConfig, from_dict
+from cagepool.train.config import TrainConfig, merge_settings
 from cagepool.train.ppo import Trainer
 from tests.train.kept import outcome, table
 from tests.train.listening import Silent, never
 
-SMALL = TrainConfig(
+SMALL = TrainConfig.from_flat(
     n_envs=7,
     total_episodes=200,
-    epochs=2,
+    n_epochs=2,
     max_steps=9,
     update_steps=13,
     hidden=(16,),
-    checks=4,
-    check_episodes=5,
+    n_evals=4,
+    n_eval_episodes=5,
     checkpoint_seconds=0.0,
 )
 OVERLAP = pytest.mark.parametrize("overlap", [False, True], ids=["in turn", "async"])
@@ -49,7 +48,7 @@ def after(updates: int) -> Callable[[], bool]:
 def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_numbers(
     tmp_path: Path, overlap: bool
 ) -> None:
-    config = replace(SMALL, overlap=overlap, order="reverse", order_input=True)
+    config = SMALL.with_settings(overlap=overlap, order="reverse", order_input=True)
     whole = trained(tmp_path / "whole", config)
     run = runs.create(tmp_path / "stopped", config.as_dict(), "0.1.0")
     stops = 0
@@ -62,7 +61,7 @@ def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_numbers(
 
 @OVERLAP
 def test_a_finished_run_is_not_trained_any_further(tmp_path: Path, overlap: bool) -> None:
-    path = trained(tmp_path / "run", replace(SMALL, overlap=overlap, total_episodes=30))
+    path = trained(tmp_path / "run", SMALL.with_settings(overlap=overlap, total_episodes=30))
     before = outcome(path)
 
     assert runner.train(runs.open_run(path), Silent(), never)
@@ -71,7 +70,7 @@ def test_a_finished_run_is_not_trained_any_further(tmp_path: Path, overlap: bool
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_starts_over(tmp_path: Path) -> None:
-    config = replace(SMALL, total_episodes=60, checkpoint_seconds=1e6)
+    config = SMALL.with_settings(total_episodes=60, checkpoint_seconds=1e6)
     whole = trained(tmp_path / "whole", config)
     run = runs.create(tmp_path / "killed", config.as_dict(), "0.1.0")
     (run.path / runs.METRICS).write_text("update,episodes\n1,7\n2,1")
@@ -82,8 +81,8 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_over(tmp_path:
 
 
 def test_runs_that_are_killed_at_random_moments_end_with_the_same_numbers(tmp_path: Path) -> None:
-    long = replace(SMALL, total_episodes=250)
-    configs = {"in turn": long, "async": replace(long, overlap=True)}
+    long = SMALL.with_settings(total_episodes=250)
+    configs = {"in turn": long, "async": long.with_settings(overlap=True)}
     killed = {
         name: runs.create(tmp_path / f"killed {name}", config.as_dict(), "0.1.0").path
         for name, config in configs.items()
@@ -107,8 +106,8 @@ def test_runs_that_are_killed_at_random_moments_end_with_the_same_numbers(tmp_pa
 def test_environments_that_cannot_be_saved_resume_with_an_exact_budget(
     tmp_path: Path, overlap: bool
 ) -> None:
-    config = replace(
-        SMALL, env="tests.train.scripted:Counting", backend="sync", overlap=overlap, n_envs=4,
+    config = SMALL.with_settings(
+        env="tests.train.scripted:Counting", backend="sync", overlap=overlap, n_envs=4,
         total_episodes=101, update_steps=5,
     )  # fmt: skip
     run = runs.create(tmp_path / "run", config.as_dict(), "0.1.0")
@@ -126,7 +125,7 @@ def test_environments_that_cannot_be_saved_resume_with_an_exact_budget(
 
 
 def test_environments_that_cannot_be_saved_go_on_with_other_luck(tmp_path: Path) -> None:
-    config = replace(SMALL, env="tests.train.scripted:Counting", backend="sync", n_envs=4)
+    config = SMALL.with_settings(env="tests.train.scripted:Counting", backend="sync", n_envs=4)
     run = runs.create(tmp_path / "run", config.as_dict(), "0.1.0")
     runner.train(run, Silent(), after(2))
     checkpoint = run.checkpoint("last")
@@ -139,7 +138,7 @@ def test_environments_that_cannot_be_saved_go_on_with_other_luck(tmp_path: Path)
 
 
 def test_a_trainer_can_be_saved_before_its_first_update() -> None:
-    with Trainer(SMALL) as trainer, Trainer(replace(SMALL, seed=5)) as other:
+    with Trainer(SMALL) as trainer, Trainer(SMALL.with_settings(seed=5)) as other:
         other.restore(*trainer.state())
         ours, theirs = next(trainer.updates()), next(other.updates())
 
@@ -149,7 +148,7 @@ def test_a_trainer_can_be_saved_before_its_first_update() -> None:
 
 @pytest.mark.parametrize("missing", ["progress", "choice_rng", "update"])
 def test_a_state_without_what_is_needed_is_refused(tmp_path: Path, missing: str) -> None:
-    path = trained(tmp_path / "run", replace(SMALL, total_episodes=10))
+    path = trained(tmp_path / "run", SMALL.with_settings(total_episodes=10))
     run = runs.open_run(path)
     last = run.checkpoint("last")
     state = {name: value for name, value in last.state.items() if name != missing}
@@ -163,15 +162,15 @@ def test_a_state_without_what_is_needed_is_refused(tmp_path: Path, missing: str)
 
 
 def test_weights_of_other_networks_are_refused(tmp_path: Path) -> None:
-    path = trained(tmp_path / "run", replace(SMALL, total_episodes=10))
-    settings = runs.open_run(path).settings | {"hidden": [8]}
+    path = trained(tmp_path / "run", SMALL.with_settings(total_episodes=10))
+    settings = merge_settings(runs.open_run(path).settings, {"ppo": {"hidden": [8]}})
 
     with pytest.raises(ValueError, match="does not fit its run: the weights actor"):
         runner.train(runs.Run(path, settings), Silent(), never)
 
 
 def test_a_run_whose_losses_are_lost_stops_and_keeps_what_it_had(tmp_path: Path) -> None:
-    config = replace(SMALL, learning_rate=1e30, max_gradient_norm=1e30)
+    config = SMALL.with_settings(learning_rate=1e30, max_grad_norm=1e30)
     run = runs.create(tmp_path / "run", config.as_dict(), "0.1.0")
 
     with pytest.raises(ValueError, match=r"losses of update .* must be finite.*learning_rate"):
@@ -180,4 +179,4 @@ def test_a_run_whose_losses_are_lost_stops_and_keeps_what_it_had(tmp_path: Path)
     if run.updates_of("last"):
         weights = run.checkpoint("last").arrays["actor.0.weight"]
         assert np.isfinite(weights).all()
-    assert from_dict(run.settings) == config
+    assert TrainConfig.from_dict(run.settings) == config

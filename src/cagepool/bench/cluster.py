@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from cagepool.bench import machine
 from cagepool.bench.measure import Contender, Pace
@@ -67,17 +67,17 @@ def measure_cluster(
 
 
 def _variants(config: ClusterConfig) -> Iterator[tuple[str, TrainConfig]]:
-    usual = TrainConfig(
+    usual = TrainConfig.from_flat(
         n_envs=config.games,
         update_steps=config.steps,
         red_agent="B_lineAgent",
         total_episodes=ENDLESS,
     )
-    by_ray = {_named(actors): replace(usual, backend="ray", ray_actors=actors)
+    by_ray = {_named(actors): usual.with_settings(backend="ray", ray_actors=actors)
               for actors in config.actors}  # fmt: skip
     for name, settings in {LOCAL: usual, **by_ray}.items():
         yield name, settings
-        yield f"{name}, --async", replace(settings, overlap=True)
+        yield f"{name}, --async", settings.with_settings(overlap=True)
 
 
 def _named(actors: int) -> str:
@@ -86,7 +86,7 @@ def _named(actors: int) -> str:
 
 def _collections(trainers: dict[str, Trainer]) -> Contenders:
     for name, trainer in trainers.items():
-        if not trainer.config.overlap:  # it changes when they collect, not how
+        if not trainer.config.ppo.overlap:  # it changes when they collect, not how
             yield training_contender(name, trainer.config, trainer.collect_only), _nothing
 
 

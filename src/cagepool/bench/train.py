@@ -9,22 +9,22 @@ from typing import Any
 from cagepool.bench import machine
 from cagepool.bench.measure import Clock, Contender, Measurement, Pace, compare, timed
 from cagepool.bench.result import Result
+from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import TrainConfig
 from cagepool.train.learner import use_threads
 from cagepool.train.ppo import Trainer
 
 UNORDERED, ORDERED = "all inputs, 2 threads", "all inputs, 2 threads, with an order"
 ENDLESS = 10**12  # episodes: no training ends while it is measured
-PLAIN: dict[
-    str, Any
-] = {  # what every library can do: 52 values in, 145 choices, nothing remembered or masked
-    "scan_memory": False,
-    "decoys_placed": False,
-    "last_action": False,
-    "time_left": False,
-    "action_masking": False,
-    "actions": "all",
-}
+# What every library can do: the 52 values of the observation, 145 actions, no masks.
+PLAIN = FeatureConfig(
+    scan_memory=False,
+    decoys_placed=False,
+    last_action=False,
+    time_left=False,
+    action_masking=False,
+    actions="all",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,22 +92,22 @@ def measured_group(
 
 
 def _variants(config: BenchTrainConfig) -> Iterator[tuple[str, TrainConfig]]:
-    usual = TrainConfig(
+    usual = TrainConfig.from_flat(
         n_envs=config.games,
         update_steps=config.steps,
         red_agent="B_lineAgent",
         total_episodes=ENDLESS,
     )
-    for name, base in (("52 inputs", replace(usual, **PLAIN)), ("all inputs", usual)):
-        yield f"{name}, 1 thread", replace(base, threads=1)
+    for name, base in (("52 inputs", replace(usual, features=PLAIN)), ("all inputs", usual)):
+        yield f"{name}, 1 thread", base.with_settings(threads=1)
         yield f"{name}, 2 threads", base
-        yield f"{name}, --async", replace(base, threads=1, overlap=True)
-    yield ORDERED, replace(usual, order="critical_first", gate=False)
+        yield f"{name}, --async", base.with_settings(threads=1, overlap=True)
+    yield ORDERED, usual.with_settings(order="critical_first", early_stopping=False)
 
 
 def _collections(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:
     for name, settings in _variants(config):
-        if settings.threads > 1 or settings.overlap:
+        if settings.ppo.threads > 1 or settings.ppo.overlap:
             continue  # they change how it learns, not how it collects
         trainer = Trainer(settings)
         yield training_contender(name, settings, trainer.collect_only), trainer.close
@@ -122,8 +122,13 @@ def _trainings(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[
         return
     from cagepool.bench.sb3 import sb3_ppo  # noqa: PLC0415 - needs Stable-Baselines3
 
-    base = replace(TrainConfig(total_episodes=ENDLESS), n_envs=config.games)
-    settings = replace(base, update_steps=config.steps, red_agent="B_lineAgent", **PLAIN)
+    usual = TrainConfig.from_flat(
+        n_envs=config.games,
+        update_steps=config.steps,
+        red_agent="B_lineAgent",
+        total_episodes=ENDLESS,
+    )
+    settings = replace(usual, features=PLAIN)
     for size in config.sb3_minibatches:
         for threads in (1, 2):
             model = sb3_ppo(settings, size)
@@ -142,16 +147,16 @@ def training_contender(
     name: str, settings: TrainConfig, call: Callable[[], object], threads: int = 1
 ) -> Contender:
     """Something that plays, or learns from, one rollout with these settings at every call."""
-    hidden = "x".join(map(str, settings.hidden))
+    hidden = "x".join(map(str, settings.ppo.hidden))
     return Contender(
         name=name,
         settings={
-            "games": settings.n_envs,
-            "steps": settings.update_steps,
-            "epochs": settings.epochs,
+            "games": settings.env.n_envs,
+            "steps": settings.ppo.update_steps,
+            "epochs": settings.ppo.n_epochs,
             "hidden": hidden,
         },
-        steps=settings.n_envs * settings.update_steps,
+        steps=settings.env.n_envs * settings.ppo.update_steps,
         clock=_with_threads(timed(call), threads),
     )
 

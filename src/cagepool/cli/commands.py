@@ -13,8 +13,7 @@ from cagepool.cli.play import Play, play
 from cagepool.cli.profile import Profile, profile, with_hyphens
 from cagepool.cli.report import Report, report
 from cagepool.cli.runs import Runs, runs
-from cagepool.cli.search import Search, search
-from cagepool.cli.search import defaults as search_defaults
+from cagepool.cli.search import Search, parse_search, search
 from cagepool.cli.train import Train, train
 from cagepool.cli.train import parsed as parsed_train
 
@@ -42,7 +41,7 @@ def run(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["train"]:
         command = parsed_train(arguments[1:])
     elif arguments[:1] == ["search"]:
-        command = _parsed_search(arguments[1:])
+        command = parse_search(arguments[1:])
     else:
         command = _parsed(with_hyphens(arguments))
     COMMANDS[type(command)](command)
@@ -56,9 +55,3 @@ def _parsed(arguments: Sequence[str]) -> Any:
         args=arguments,
         config=FLAGS,
     )
-
-
-def _parsed_search(arguments: Sequence[str]) -> Search:
-    """The search that is resumed decides what the other flags are by default."""
-    usual = search_defaults(arguments)
-    return tyro.cli(Search, prog="cagepool search", args=arguments, default=usual, config=FLAGS)

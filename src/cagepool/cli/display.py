@@ -104,7 +104,7 @@ class TrainDisplay(_LiveDisplay):
 
     @property
     def _is_last_update(self) -> bool:
-        return self._rows[-1]["episodes"] == self._config.total_episodes
+        return self._rows[-1]["episodes"] == self._config.run.total_episodes
 
     @property
     def _steps_per_second(self) -> float:
@@ -117,14 +117,14 @@ class TrainDisplay(_LiveDisplay):
     def _seconds_left(self) -> float:
         last = self._rows[-1]
         episodes_per_second = self._steps_per_second * last["episodes"] / max(last["steps"], 1)
-        episodes_left = self._config.total_episodes - last["episodes"]
+        episodes_left = self._config.run.total_episodes - last["episodes"]
         return episodes_left / episodes_per_second if episodes_per_second else float("inf")
 
     def _line(self) -> str:
         row = self._rows[-1]
         replaced = f"  {actors_replaced(self._actors_replaced)}" if self._actors_replaced else ""
         return (
-            f"{row['episodes']:,.0f}/{self._config.total_episodes:,} episodes  "
+            f"{row['episodes']:,.0f}/{self._config.run.total_episodes:,} episodes  "
             f"{self._steps_per_second:,.0f} steps/s  return {_return_of(row)}  "
             f"{_compliance_of(row)}entropy {row['entropy']:.2f}  kl {row['kl']:.4f}  "
             f"{_as_clock(self._seconds_left)} left{replaced}"
@@ -133,9 +133,11 @@ class TrainDisplay(_LiveDisplay):
     def _table(self) -> Table:
         row = self._rows[-1]
         table = Table.grid(padding=(0, 2))
-        bar = ProgressBar(total=self._config.total_episodes, completed=row["episodes"], width=50)
+        bar = ProgressBar(
+            total=self._config.run.total_episodes, completed=row["episodes"], width=50
+        )
         table.add_row("", bar)
-        table.add_row("episodes", f"{row['episodes']:,.0f} of {self._config.total_episodes:,}")
+        table.add_row("episodes", f"{row['episodes']:,.0f} of {self._config.run.total_episodes:,}")
         table.add_row("steps/s", f"{self._steps_per_second:,.0f}")
         table.add_row("return", _return_of(row))
         if "compliance" in row:
@@ -172,11 +174,11 @@ class SearchDisplay(_LiveDisplay):
             expected = ""
             if decision.mean is not None:
                 expected = f", expected {decision.mean:.2f} ± {decision.std:.2f}"
-            budget = f"{spent:,}/{self._config.total_episodes:,} episodes spent"
+            budget = f"{spent:,}/{self._config.run.total_episodes:,} episodes spent"
             self._print_line(
                 f"{decision.iteration}: {decision.order} ({decision.why}{expected}; {budget})"
             )
-        elif self._config.backend == "ray":  # which reports no updates
+        elif self._config.env.backend == "ray":  # which reports no updates
             self._live.update(self._table(None))
 
     def updated(self, row: "Row") -> None:
@@ -201,7 +203,7 @@ class SearchDisplay(_LiveDisplay):
         )
 
     def _table(self, row: "Row | None") -> Table:
-        total = self._config.total_episodes
+        total = self._config.run.total_episodes
         spent = self._spent + (int(row["episodes"]) if row else 0)
         table = Table.grid(padding=(0, 2))
         table.add_row("", ProgressBar(total=total, completed=spent, width=50))

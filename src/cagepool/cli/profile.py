@@ -21,7 +21,7 @@ from cagepool.bench.profile.step import StepConfig, profile_steps
 from cagepool.cli.args import FLAGS
 from cagepool.cli.display import TrainDisplay, progress_bars
 from cagepool.cli.train import parsed, run_of, stop_on_interrupt
-from cagepool.train.config import from_dict
+from cagepool.train.config import TrainConfig
 
 KINDS = ("train", "step")
 PICTURES = (".svg", ".png", ".pdf")
@@ -110,7 +110,7 @@ def _profiled_training(arguments: Sequence[str]) -> Result:
         if wanted.out is None and wanted.resume is None:
             wanted = replace(wanted, out=Path(folder) / "run")
         run = run_of(wanted)
-        display = TrainDisplay(console, from_dict(run.settings))
+        display = TrainDisplay(console, TrainConfig.from_dict(run.settings))
         try:
             with stop_on_interrupt(console) as should_stop, display:
                 return profile_training(run, display, should_stop)

@@ -3,45 +3,78 @@
 import argparse
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from cagepool import _optional, runs
+from cagepool.cli.args import (
+    EnvFlags,
+    OrderFlags,
+    PpoFlags,
+    RunFlags,
+    Unchecked,
+    flag_errors,
+    group_flags,
+    parse,
+)
 from cagepool.cli.cluster import ray_connection
 from cagepool.cli.display import SearchDisplay
 from cagepool.cli.train import check_unchanged, stop_on_interrupt
-from cagepool.search.config import SearchConfig
+from cagepool.search.config import SearchConfig, StrategyConfig
 from cagepool.search.folder import DECISIONS, ORDERS
-from cagepool.train.config import parsed
+from cagepool.sim.features import FeatureConfig
 
 NEEDED = ("torch", "tensorboard", "safetensors", "sklearn")
-OURS = ("out", "resume", "fixed_episodes", "ray_address")  # flags that are not settings of a search
 SHOWN = 10  # orders of the final ranking
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search(SearchConfig):
+class StrategyFlags(Unchecked, StrategyConfig):
+    """Search strategy: which order is trained next, and for how long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetFlags(RunFlags):
+    """Run: budget, seed, evaluations and checkpoints."""
+
+    total_episodes: int = RunFlags.total_episodes
+    """Training episodes of all orders together. The search never exceeds this budget."""
+    n_evals: int = 0
+    """Evaluations of the greedy policy on other seeds, spread over each training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
     """Search the 120 workflow orders for the one whose policy defends best.
 
     Every training, decision and number follows from the settings and the seed. A search can be
     stopped with Ctrl-C, or killed, and resumed to the same decisions.
     """
 
+    search: StrategyFlags = field(default_factory=StrategyFlags)
+    env: EnvFlags = field(default_factory=EnvFlags)
+    ppo: PpoFlags = field(default_factory=PpoFlags)
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    order: OrderFlags = field(default_factory=OrderFlags)
+    run: BudgetFlags = field(default_factory=BudgetFlags)
     out: Path | None = None
-    """Folder of the search; runs/ and the time by default."""
+    """Search folder. By default runs/ and the time."""
     fixed_episodes: int | None = None
-    """Train exactly this long to every order: max_episodes_per_order and no gate."""
+    """Episodes per order, exactly: --max-episodes-per-order and --no-early-stopping."""
     resume: Path | None = None
-    """Go on with the search in this folder, with the settings that it has."""
+    """Resume the search in this folder, with its settings."""
     ray_address: str | None = None
-    """With backend ray: host:port of a cluster's head, or auto for the one on this machine;
-    RAY_ADDRESS by default, else a cluster of its own."""
+    """With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this
+    machine. By default RAY_ADDRESS, else a new local cluster."""
 
-    def __post_init__(self) -> None:
-        """Leave the checks to the search's own settings, whose errors read like all others."""
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Settings by group, as typed."""
+        groups = ("env", "ppo", "features", "order", "run", "search")
+        return {group: dict(vars(getattr(self, group))) for group in groups}
 
 
 def defaults(arguments: Sequence[str]) -> Search:
@@ -54,14 +87,24 @@ def defaults(arguments: Sequence[str]) -> Search:
     parser.add_argument("--resume", nargs="?")
     found, _ = parser.parse_known_args(arguments)
     config = _settings(Path(found.resume)) if found.resume else SearchConfig()
-    return Search(**{field.name: getattr(config, field.name) for field in fields(SearchConfig)})
+    flags = group_flags(config)
+    return Search(
+        **flags | {"run": BudgetFlags(**vars(config.run))},
+        search=StrategyFlags(**vars(config.search)),
+    )
+
+
+def parse_search(arguments: Sequence[str]) -> Search:
+    """Parse the flags of a search; the search to resume decides the defaults."""
+    return parse(Search, "cagepool search", arguments, defaults(arguments))
 
 
 def search(command: Search) -> None:
     """Search the 120 workflow orders for the one whose policy defends best."""
     with (
         _optional.needed("a search", "search", *NEEDED),
-        ray_connection(command, command.ray_address),
+        flag_errors(SearchConfig),
+        ray_connection(command.env, command.ray_address),
     ):
         _search(command)
 
@@ -86,26 +129,27 @@ def _search(command: Search) -> None:
 def _run(command: Search) -> runs.Run:
     from cagepool.search.search import create  # noqa: PLC0415 - takes a second to load
 
-    settings = {name: value for name, value in vars(command).items() if name not in OURS}
+    settings = command.settings()
     if command.fixed_episodes is not None:
-        settings |= {"max_episodes_per_order": command.fixed_episodes, "gate": False}
-    config = parsed(settings, SearchConfig)
+        settings["search"]["max_episodes_per_order"] = command.fixed_episodes
+        settings["order"]["early_stopping"] = False
+    config = SearchConfig.from_dict(settings)
     if command.resume is None:
         now = datetime.now().astimezone()
-        name = f"{now:%Y%m%d-%H%M%S}-search-{command.red_agent}-seed{command.seed}"
+        name = f"{now:%Y%m%d-%H%M%S}-search-{command.env.red_agent}-seed{command.run.seed}"
         return create(command.out or Path("runs") / name, config)
     if command.out is not None:
-        raise ValueError(f"a resumed search stays in its folder, got out {str(command.out)!r}")
+        raise ValueError(f"a resumed search stays in its folder, got --out {str(command.out)!r}")
     run = runs.open_run(command.resume)
-    check_unchanged(config.as_dict(), parsed(run.settings, SearchConfig).as_dict())
+    check_unchanged(config, SearchConfig.from_dict(run.settings))
     return run
 
 
 def _settings(folder: Path) -> SearchConfig:
     settings = runs.open_run(folder).settings
-    if "method" not in settings:
+    if "search" not in settings:
         raise ValueError(f"a search must be the folder of a search, {folder} is that of a training")
-    return parsed(settings, SearchConfig)
+    return SearchConfig.from_dict(settings)
 
 
 def _print_ranking(console: Console, folder: Path) -> None:

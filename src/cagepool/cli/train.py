@@ -7,65 +7,75 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
-import tyro
 from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import _optional, runs
-from cagepool.cli.args import FLAGS
+from cagepool.cli.args import (
+    EnvFlags,
+    OrderFlags,
+    PpoFlags,
+    RunFlags,
+    flag_errors,
+    flag_of,
+    group_flags,
+    parse,
+)
 from cagepool.cli.cluster import ray_connection
 from cagepool.cli.display import TrainDisplay, actors_replaced
 from cagepool.evaluate import overview
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
-from cagepool.train.config import TrainConfig, from_dict
-from cagepool.train.presets import PRESETS, preset
-
-OURS = (
-    "out",
-    "resume",
-    "config",
-    "preset",
-    "fixed_episodes",
-    "ray_address",
-)  # flags that are not settings of a run
+from cagepool.sim.features import FeatureConfig
+from cagepool.train.config import (
+    PRESETS,
+    Settings,
+    TrainConfig,
+    merge_settings,
+    preset_settings,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(TrainConfig):
+class Train:
     """Train a defender with PPO and write its run folder.
 
-    A run is the same for the same settings and seed. It can be stopped with Ctrl-C, or killed, and
+    The same settings and seed give the same run. A run can be stopped with Ctrl-C, or killed, and
     resumed to the same numbers.
     """
 
-    overlap: Annotated[bool, arg(name="async")] = TrainConfig.overlap
-    """Collect with the policy of one update ago while the present one is being updated."""
+    env: EnvFlags = field(default_factory=EnvFlags)
+    ppo: PpoFlags = field(default_factory=PpoFlags)
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    order: OrderFlags = field(default_factory=OrderFlags)
+    run: RunFlags = field(default_factory=RunFlags)
     out: Path | None = None
-    """Folder of the run; runs/ and the time by default."""
+    """Run folder. By default runs/ and the time."""
     fixed_episodes: int | None = None
-    """Play exactly this many episodes, however the order is kept: total_episodes and no gate."""
+    """Play exactly this many episodes: --total-episodes and --no-early-stopping."""
     resume: Path | None = None
-    """Go on with the run in this folder, with the settings that it has."""
+    """Resume the run in this folder, with its settings."""
     config: Path | None = None
-    """Take settings from a JSON file, such as a run's config.json; other flags come on top."""
+    """JSON file with settings by group, such as a run's config.json. Other flags override it."""
     preset: Annotated[
         str | None,
-        arg(help=f"Settings that go together: {', '.join(PRESETS)}; other flags come on top."),
+        arg(metavar=f"{{{','.join(PRESETS)}}}", help="Preset. Other flags override it."),
     ] = None
     ray_address: str | None = None
-    """With backend ray: host:port of a cluster's head, or auto for the one on this machine;
-    RAY_ADDRESS by default, else a cluster of its own."""
+    """With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this
+    machine. By default RAY_ADDRESS, else a new local cluster."""
 
-    def __post_init__(self) -> None:
-        """Leave the checks to the run's own settings, whose errors read like all others."""
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Settings by group, as typed."""
+        groups = ("env", "ppo", "features", "order", "run")
+        return {group: dict(vars(getattr(self, group))) for group in groups}
 
 
 def defaults(arguments: Sequence[str]) -> Train:
@@ -79,18 +89,18 @@ def defaults(arguments: Sequence[str]) -> Train:
     parser.add_argument("--config", nargs="?")
     parser.add_argument("--resume", nargs="?")
     found, _ = parser.parse_known_args(arguments)
-    settings = dict(runs.open_run(found.resume).settings) if found.resume else {}
+    settings: Settings = runs.open_run(found.resume).settings if found.resume else {}
     if found.preset:
-        settings |= preset(found.preset)
+        with flag_errors():
+            settings = merge_settings(settings, preset_settings(found.preset))
     if found.config:
-        settings |= _read_settings(Path(found.config))
-    return Train(**_as_fields(from_dict(settings)))
+        settings = merge_settings(settings, _read_settings(Path(found.config)))
+    return Train(**group_flags(TrainConfig.from_dict(settings)))
 
 
 def parsed(arguments: Sequence[str]) -> Train:
     """What these arguments ask for; a file or a preset decides what other flags are by default."""
-    usual = defaults(arguments)
-    return tyro.cli(Train, prog="cagepool train", args=arguments, default=usual, config=FLAGS)
+    return parse(Train, "cagepool train", arguments, defaults(arguments))
 
 
 def train(command: Train) -> None:
@@ -100,7 +110,7 @@ def train(command: Train) -> None:
     with _optional.needed("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import runner  # noqa: PLC0415 - PyTorch takes a second to load
 
-    with ray_connection(command, command.ray_address):
+    with flag_errors(), ray_connection(command.env, command.ray_address):
         _train(command, runner.train)
 
 
@@ -110,7 +120,7 @@ def _train(
     run = run_of(command)
     console = Console(highlight=False)
     console.print(f"run folder: {run.path}", soft_wrap=True)
-    config = from_dict(run.settings)
+    config = TrainConfig.from_dict(run.settings)
     try:
         with stop_on_interrupt(console) as should_stop, TrainDisplay(console, config) as display:
             finished = trained(run, display, should_stop)
@@ -126,9 +136,9 @@ def _train(
         raise KeyboardInterrupt
     if replaced := overview.replaced(run):
         console.print(f"{actors_replaced(replaced)}, and what they were collecting collected anew")
-    if config.order is not None:
+    if config.order.order is not None:
         _print_outcome(console, run)
-    if config.env in CAGE_ENVS:
+    if config.env.id in CAGE_ENVS:
         console.print(f"score it with: cagepool evaluate {run.path}", soft_wrap=True)
     console.print(f"look at it with: cagepool report {run.path}", soft_wrap=True)
 
@@ -165,48 +175,51 @@ def stop_on_interrupt(console: Console) -> Iterator[Callable[[], bool]]:
 
 def run_of(command: Train) -> runs.Run:
     """The run folder that is asked for: a new one, or the one that is resumed."""
-    settings = {name: value for name, value in vars(command).items() if name not in OURS}
+    settings = command.settings()
     if command.fixed_episodes is not None:
-        settings |= {"total_episodes": command.fixed_episodes, "gate": False}
-    if command.start_from is not None:  # a run finds it wherever it is resumed
-        settings["start_from"] = str(Path(command.start_from).resolve())
-    config = from_dict(settings)
+        settings["run"]["total_episodes"] = command.fixed_episodes
+        settings["order"]["early_stopping"] = False
+    if command.run.start_from is not None:  # absolute: the run may be resumed from elsewhere
+        settings["run"]["start_from"] = str(Path(command.run.start_from).resolve())
+    with flag_errors():
+        config = TrainConfig.from_dict(settings)
     if command.resume is None:
         return runs.create(
             command.out or _free_folder(command), config.as_dict(), version("cagepool")
         )
     if command.out is not None:
-        raise ValueError(f"a resumed run stays in its folder, got out {str(command.out)!r}")
+        raise ValueError(f"a resumed run stays in its folder, got --out {str(command.out)!r}")
     run = runs.open_run(command.resume)
-    check_unchanged(config.as_dict(), from_dict(run.settings).as_dict())
+    check_unchanged(config, TrainConfig.from_dict(run.settings))
     return run
 
 
-def check_unchanged(given: dict[str, Any], had: dict[str, Any]) -> None:
-    """Raise ValueError if a resumed run is given other settings than it had."""
-    changed = [name for name in given if given[name] != had[name]]
+def check_unchanged(given: TrainConfig, had: TrainConfig) -> None:
+    """Raise ValueError if the settings of a resumed run differ from those that it had."""
+    new, old = (runs.flat_settings(config.as_dict()) for config in (given, had))
+    changed = [
+        f"{flag_of(name, type(given))} {new[name]!r} (it has {old[name]!r})"
+        for name in new
+        if new[name] != old[name]
+    ]
     if changed:
-        raise ValueError(
-            "a resumed run must keep its settings, got "
-            + ", ".join(f"{name} {given[name]!r} (it has {had[name]!r})" for name in changed)
-        )
+        raise ValueError(f"a resumed run must keep its settings, got {', '.join(changed)}")
 
 
 def _free_folder(command: Train) -> Path:
     now = datetime.now().astimezone()
-    return Path("runs") / f"{now:%Y%m%d-%H%M%S}-{command.red_agent}-seed{command.seed}"
+    return Path("runs") / f"{now:%Y%m%d-%H%M%S}-{command.env.red_agent}-seed{command.run.seed}"
 
 
-def _read_settings(path: Path) -> dict[str, Any]:
+def _read_settings(path: Path) -> Settings:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"config must be a JSON file, {path} is not: {error}") from error
+        raise ValueError(f"--config must be a JSON file, {path} is not: {error}") from error
+    if isinstance(content, dict) and "format" in content:
+        return runs.config_settings(content, path)
     settings = content.get("settings", content) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
-        raise ValueError(f"config must be a JSON file of settings, {path} holds none")
+        raise ValueError(f"--config must be a JSON file of settings, {path} holds none")
+    TrainConfig.from_dict(settings)  # checked before it is merged
     return settings
-
-
-def _as_fields(config: TrainConfig) -> dict[str, Any]:
-    return {field.name: getattr(config, field.name) for field in fields(TrainConfig)}

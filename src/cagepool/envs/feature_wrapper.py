@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from cagepool import _core
 from cagepool.envs.arrays import integers
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.sim.features import BlueInputs, FeatureConfig
 from cagepool.types import Bools, Bytes, Float32s, Infos
 
 
@@ -21,7 +21,7 @@ class RememberingVectorEnv(VectorWrapper):
     Observations are rows of `BlueInputs`; choice k plays action `numbers[k]`.
     """
 
-    def __init__(self, envs: AnyVectorEnv, config: InputConfig, *, max_steps: int = 100) -> None:
+    def __init__(self, envs: AnyVectorEnv, config: FeatureConfig, *, max_steps: int = 100) -> None:
         """Wrap environments that show CAGE-2's 52 values and reset in the same step.
 
         `max_steps` is what `time_left` refers to.

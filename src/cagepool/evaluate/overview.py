@@ -70,7 +70,8 @@ def overview(path: Path) -> Overview | Damaged:
 
 def _overview(run: runs.Run) -> Overview:
     settings = run.settings
-    is_cage = settings["env"] in CAGE_ENVS
+    env = settings["env"]
+    is_cage = env["id"] in CAGE_ENVS
     played = run.metrics().get("episodes", [])
     evaluation = files.read(run.path)
     total = evaluation["total"] if evaluation else None
@@ -78,13 +79,13 @@ def _overview(run: runs.Run) -> Overview:
         path=run.path,
         settings=settings,
         game=(
-            settings["red_agent" if is_cage else "env"],
-            settings["edition"],
-            settings["max_steps"],
+            env["red_agent" if is_cage else "id"],
+            env["edition"],
+            env["max_steps"],
         ),
-        wanted=int(settings["total_episodes"]),
+        wanted=int(settings["run"]["total_episodes"]),
         episodes=int(played[-1]) if played else 0,
-        check=_best_check(run.checks(), settings["check_episodes"]),
+        check=_best_check(run.checks(), settings["run"]["n_eval_episodes"]),
         total=Score(**total) if total else None,
         replaced=replaced(run),
         has_outcome=(run.path / files.OUTCOME).is_file(),
@@ -105,19 +106,23 @@ def _best_check(checks: runs.Columns, episodes: int) -> Score | None:
 
 def differing(found: Sequence[Overview]) -> dict[str, dict[str, list[str]]]:
     """Settings that differ: their values as text, and the names of the runs that have each."""
-    names = dict.fromkeys(name for one in found for name in one.settings)
+    by_run = {one.path: runs.flat_settings(one.settings) for one in found}
+    names = dict.fromkeys(name for settings in by_run.values() for name in settings)
     values: dict[str, dict[str, list[str]]] = {name: {} for name in names}
-    for one in found:
+    for path, settings in by_run.items():
         for name in names:
-            value = str(one.settings.get(name, "(not known)"))
-            values[name].setdefault(value, []).append(one.path.name)
+            value = str(settings.get(name, "(not known)"))
+            values[name].setdefault(value, []).append(path.name)
     return {name: by_value for name, by_value in values.items() if len(by_value) > 1}
 
 
 def best(found: Sequence[Overview]) -> dict[str, Overview]:
     """The run with the best official total, by edition."""
     evaluated = [one for one in found if one.total]
-    return {one.settings["edition"]: one for one in sorted(evaluated, key=lambda o: _mean(o.total))}
+    return {
+        one.settings["env"]["edition"]: one
+        for one in sorted(evaluated, key=lambda o: _mean(o.total))
+    }
 
 
 def best_check(found: Sequence[Overview]) -> dict[tuple[str, str, int], Overview]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.games import Games
-from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.sim.features import BlueInputs, FeatureConfig
 from cagepool.types import Bytes, Float32s, Int64s
 
 Layers: TypeAlias = list[tuple[Float32s, Float32s]]  # weights, (inputs, outputs), and biases
@@ -58,8 +58,8 @@ class Policy:
         """Take the actor's weights, `actor.0.weight` and so on, and the settings of the run."""
         self.settings = settings
         self.layers = layers_of(arrays)
-        self._activation = ACTIVATIONS[settings["activation"]]
-        self._is_cage = settings["env"] in CAGE_ENVS
+        self._activation = ACTIVATIONS[settings["ppo"]["activation"]]
+        self._is_cage = settings["env"]["id"] in CAGE_ENVS
         self._played: Int64s | None = None
         self.begin(1)
         self._check_sizes()
@@ -167,11 +167,11 @@ class PolicyDefender:
 
 def blue_inputs(settings: dict[str, Any], games: int) -> BlueInputs:
     """The inputs of a policy that was trained with these settings."""
-    names = InputConfig.__dataclass_fields__
-    config = InputConfig(**{name: settings[name] for name in names})
-    inputs = BlueInputs(config, games, horizon=settings["max_steps"])
-    if config.order_input and settings["order"] is not None:
-        inputs.follow(settings["order"])
+    config = FeatureConfig(**settings["features"])
+    inputs = BlueInputs(config, games, horizon=settings["env"]["max_steps"])
+    order = settings["order"]["order"] if config.order_input else None
+    if order is not None:
+        inputs.follow(order)
     return inputs
 
 

@@ -57,7 +57,7 @@ def contender(name: str, which: str = "best") -> Contender:
 
 def _trained(folder: Path, policy: Policy, which: str) -> Contender:
     settings = policy.settings
-    if settings["env"] not in CAGE_ENVS:
+    if settings["env"]["id"] not in CAGE_ENVS:
         raise ValueError(f"a policy must be one for CAGE-2, that of {folder} is for another game")
     return Contender(
         name=folder.resolve().name,
@@ -65,10 +65,10 @@ def _trained(folder: Path, policy: Policy, which: str) -> Contender:
         kind="policy",
         run=folder,
         checkpoint=_checkpoint(runs.open_run(folder), which),
-        trained_on=settings["edition"],
-        order=settings["order"],
-        knowledge=settings["knowledge"],
-        definition=settings["definition"],
+        trained_on=settings["env"]["edition"],
+        order=settings["order"]["order"],
+        knowledge=settings["order"]["knowledge"],
+        definition=settings["order"]["definition"],
     )
 
 

@@ -5,10 +5,10 @@ from typing import Protocol
 import numpy as np
 
 from cagepool.evaluate.games import Games
-from cagepool.sim.features import BlueInputs, InputConfig
+from cagepool.sim.features import BlueInputs, FeatureConfig
 from cagepool.types import Bytes, Float32s, Int64s
 
-PLAIN = InputConfig(
+PLAIN = FeatureConfig(
     scan_memory=False, decoys_placed=False, last_action=False, time_left=False, actions="all"
 )
 """The 52 values and all 145 actions."""
@@ -24,7 +24,7 @@ class Chooser(Protocol):
 class ChoosingDefender:
     """Lets a policy choose in many games, and remembers for it what its inputs are made of."""
 
-    def __init__(self, choose: Chooser, inputs: InputConfig, *, max_steps: int) -> None:
+    def __init__(self, choose: Chooser, inputs: FeatureConfig, *, max_steps: int) -> None:
         """Take a policy with the inputs and the horizon that it was trained with."""
         self._choose = choose
         self._config = inputs

@@ -19,7 +19,7 @@ from cagepool.evaluate import Defender
 from cagepool.integrations.defender import PLAIN, ChoosingDefender
 from cagepool.integrations.members import OPTIONS, Member, Members, Wrapper
 from cagepool.sim.batch import BatchConfig
-from cagepool.sim.features import InputConfig
+from cagepool.sim.features import FeatureConfig
 from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
 
 with _optional.needed("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
@@ -34,7 +34,7 @@ def make(
     *,
     env: Source = None,
     backend: Backend = "auto",
-    inputs: InputConfig | None = None,
+    inputs: FeatureConfig | None = None,
     **settings: Unpack[MakeSettings],
 ) -> "PoolVecEnv":
     """Many environments as one of Stable-Baselines3's.
@@ -68,7 +68,7 @@ def _pool(num_envs: int, env: Source, backend: Backend, given: dict[str, Any]) -
     return cast("AnyVectorEnv", made(env=members, backend=backend, **pool))
 
 
-def defender(model: Any, inputs: InputConfig | None = None, *, max_steps: int = 100) -> Defender:
+def defender(model: Any, inputs: FeatureConfig | None = None, *, max_steps: int = 100) -> Defender:
     """A trained model as a defender that plays greedily, for `cagepool.evaluate`.
 
     Args:

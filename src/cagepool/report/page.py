@@ -15,7 +15,7 @@ from cagepool.report.bench_data import BenchData, to_bench_data
 from cagepool.report.run_data import RunData, read_runs
 from cagepool.report.search_data import SearchData, is_search_folder, read_search
 from cagepool.report.svg import series_name
-from cagepool.runs import replace_file
+from cagepool.runs import flat_settings, replace_file
 from cagepool.sim.names import SUBNET_HOSTS
 
 ZONES = ("User", "Enterprise", "Operational")  # in the order in which red attacks them
@@ -98,7 +98,10 @@ def render_search(search: SearchData) -> str:
         progress_plot=plots.progress_plot,
         prediction_plot=plots.prediction_plot,
         compliance_plot=plots.compliance_plot,
-        settings=[(name, tables.format_value(value)) for name, value in search.settings.items()],
+        settings=[
+            (name, tables.format_value(value))
+            for name, value in flat_settings(search.settings).items()
+        ],
     )
 
 

@@ -129,17 +129,17 @@ class RunData:
     @property
     def env_id(self) -> str:
         """Id of the environment, or an empty text."""
-        return str(self.settings.get("env", ""))
+        return str(self.settings.get("env", {}).get("id", ""))
 
     @property
     def edition(self) -> str:
         """Edition of the game."""
-        return str(self.settings.get("edition", ""))
+        return str(self.settings.get("env", {}).get("edition", ""))
 
     @property
     def red_agent(self) -> str:
         """Red agent of the training."""
-        return str(self.settings.get("red_agent", ""))
+        return str(self.settings.get("env", {}).get("red_agent", ""))
 
     @property
     def is_cage(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cagepool.report.run_data import Evaluation, Published, RunData
 from cagepool.report.svg import series_name
+from cagepool.runs import flat_settings
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,12 @@ def run_summary(run: RunData, number: int) -> RunSummary:
 
 
 def settings_table(runs: Sequence[RunData]) -> list[Setting]:
-    """Settings of all runs, in the order of first appearance."""
-    names = dict.fromkeys(name for run in runs for name in run.settings)
+    """Settings of all runs by their full names, in the order of first appearance."""
+    settings = [flat_settings(run.settings) for run in runs]
+    names = dict.fromkeys(name for of_run in settings for name in of_run)
     return [
         Setting(
-            name, [format_value(f.settings[name]) if name in f.settings else None for f in runs]
+            name, [format_value(of_run[name]) if name in of_run else None for of_run in settings]
         )
         for name in names
     ]

@@ -4,6 +4,7 @@ from cagepool.runs.folder import (
     CHECKPOINTS,
     CHECKS,
     CONFIG,
+    CONFIG_FORMAT,
     FORMAT,
     METRICS,
     STATE,
@@ -13,6 +14,7 @@ from cagepool.runs.folder import (
     Run,
     Table,
     check_room,
+    config_settings,
     create,
     is_run,
     open_run,
@@ -21,12 +23,14 @@ from cagepool.runs.folder import (
     replace_file,
     write_json,
 )
+from cagepool.runs.settings import flat_settings, nested_settings
 from cagepool.types import Arrays
 
 __all__ = [
     "CHECKPOINTS",
     "CHECKS",
     "CONFIG",
+    "CONFIG_FORMAT",
     "FORMAT",
     "METRICS",
     "STATE",
@@ -37,8 +41,11 @@ __all__ = [
     "Run",
     "Table",
     "check_room",
+    "config_settings",
     "create",
+    "flat_settings",
     "is_run",
+    "nested_settings",
     "open_run",
     "read_checkpoint",
     "read_table",

@@ -15,9 +15,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cagepool.runs.settings import nested_settings
 from cagepool.types import Arrays
 
 FORMAT = 1
+CONFIG_FORMAT = 2  # of config.json, whose settings are grouped since
 CONFIG = "config.json"
 METRICS = "metrics.csv"
 CHECKS = "checks.csv"
@@ -130,7 +132,7 @@ def create(path: Path, settings: Mapping[str, Any], version: str) -> Run:
     try:
         path.mkdir(parents=True, exist_ok=True)
         check_room(path)
-        config = {"format": FORMAT, "cagepool": version, "settings": dict(settings)}
+        config = {"format": CONFIG_FORMAT, "cagepool": version, "settings": dict(settings)}
         write_json(path / CONFIG, config)
     except OSError as error:
         raise ValueError(f"a run folder must be writable, {path} is not: {error}") from error
@@ -146,11 +148,23 @@ def open_run(path: str | Path) -> Run:
     folder = Path(path)
     if not (folder / CONFIG).is_file():
         raise ValueError(f"a run must be a folder with {CONFIG}, {folder} has none")
-    config = _read_json(folder / CONFIG)
+    config = _read_json(folder / CONFIG, CONFIG_FORMAT)
+    return Run(folder, config_settings(config, folder / CONFIG))
+
+
+def config_settings(config: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Settings in the content of a config.json, nested by group.
+
+    Raises:
+        ValueError: it has none, or unknown ones.
+    """
     settings = config.get("settings")
     if not isinstance(settings, dict):
-        raise ValueError(f"{folder / CONFIG} is damaged: it has no settings")
-    return Run(folder, settings)
+        raise ValueError(f"{path} is damaged: it has no settings")
+    try:
+        return nested_settings(settings) if config["format"] == 1 else settings
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def is_run(path: Path) -> bool:
@@ -279,16 +293,16 @@ def _serialised(arrays: Arrays) -> bytes:
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path, newest: int = FORMAT) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise ValueError(f"{path} is not of ours: it names no format")
-    if content["format"] > FORMAT:
+    if content["format"] > newest:
         raise ValueError(
-            f"{path} has format {content['format']}, this cagepool reads up to {FORMAT}: "
+            f"{path} has format {content['format']}, this cagepool reads up to {newest}: "
             "a newer cagepool is needed"
         )
     return content

@@ -1,71 +1,84 @@
-"""Settings of a search."""
+"""Settings of a search: those of its trainings, and the group `search`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from cagepool.sim.orders import ALL_ORDERS
-from cagepool.train.config import TrainConfig
+from cagepool.train.config import EnvConfig, RunConfig, TrainConfig
 
-METHODS = ("gp-ucb", "random", "round-robin", "universal")
-# Training settings that the search itself sets, and their only allowed values.
-RESERVED_SETTINGS: Mapping[str, Any] = {
-    "order": None, "start_from": None, "universal": False, "overlap": False
-}  # fmt: skip
+Method: TypeAlias = Literal["gp-ucb", "random", "round-robin", "universal"]
+METHODS = get_args(Method)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchConfig(TrainConfig):
-    """Settings of a search and of its trainings; `total_episodes` is the budget of the search."""
+class StrategyConfig:
+    """Search strategy: which order is trained next, and for how long."""
 
-    total_episodes: int = 100_000
-    """Budget: training episodes of all orders together. It is never exceeded."""
-    red_agent: str = "B_lineAgent"
-    """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), mix: one of the three
-    drawn for each episode, or several of them joined by +."""
-    checks: int = 0
-    """How often, spread over each training, the greedy policy is scored on other seeds."""
-    method: str = "gp-ucb"
-    """Strategy that chooses the next order: gp-ucb, random or round-robin. universal trains one
-    order-conditioned policy instead and evaluates it on all orders."""
+    method: Method = "gp-ucb"
+    """Strategy that chooses the next order. universal: train one order-conditioned policy instead
+    and evaluate it on all orders."""
     max_episodes_per_order: int = 5000
     """Maximum training episodes per order."""
     gp_beta: float = 2.0
     """Weight of the standard deviation in the upper confidence bound (UCB)."""
     inherit: bool = True
     """Initialize each training with policy and optimizer state of the nearest trained order (by
-    Kendall tau distance). When off, every training starts from random weights."""
+    Kendall tau distance). Off: every training starts from random weights."""
 
     def __post_init__(self) -> None:
-        """Check the settings of the search and of its trainings."""
-        super().__post_init__()
+        """Check the settings that can be wrong on their own."""
         if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
+            raise ValueError(
+                f"search.method must be one of {', '.join(METHODS)}; got {self.method!r}"
+            )
         if self.max_episodes_per_order < 1:
             raise ValueError(
-                f"max_episodes_per_order must be at least 1, got {self.max_episodes_per_order}"
+                "search.max_episodes_per_order must be at least 1, "
+                f"got {self.max_episodes_per_order}"
             )
         if not 0 <= self.gp_beta < float("inf"):
-            raise ValueError(f"gp_beta must be at least 0, got {self.gp_beta}")
-        if not self.is_native:
-            raise ValueError(f"a search plays native games, got {self.env} with {self.backend}")
-        for name, needed in RESERVED_SETTINGS.items():
-            if getattr(self, name) != needed:
-                raise ValueError(f"a search decides about {name} itself, got {getattr(self, name)}")
+            raise ValueError(f"search.gp_beta must be at least 0, got {self.gp_beta}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig(TrainConfig):
+    """Settings of a search and of its trainings; `run.total_episodes` is the search budget."""
+
+    env: EnvConfig = field(default_factory=lambda: EnvConfig(red_agent="B_lineAgent"))
+    run: RunConfig = field(default_factory=lambda: RunConfig(n_evals=0))
+    search: StrategyConfig = field(default_factory=StrategyConfig)
+
+    def __post_init__(self) -> None:
+        """Check the settings of a search beside those of a training."""
+        super().__post_init__()
+        if not self.env.is_native:
+            given = f"got {self.env.id} with {self.env.backend}"
+            raise ValueError(f"a search plays native games, {given}")
+        decided = {
+            "order.order": self.order.order,
+            "order.universal": self.order.universal,
+            "run.start_from": self.run.start_from,
+            "ppo.overlap": self.ppo.overlap,
+        }
+        for name, value in decided.items():
+            if value:
+                raise ValueError(f"a search decides about {name} itself, got {value}")
 
     def _training_config(self, **changes: Any) -> TrainConfig:
-        shared = {field.name: getattr(self, field.name) for field in fields(TrainConfig)}
-        return TrainConfig(**shared | changes)
+        shared = TrainConfig(
+            env=self.env, ppo=self.ppo, features=self.features, order=self.order, run=self.run
+        )
+        return shared.with_settings(**changes)
 
     def training_config(self, order: int, iteration: int, **changes: Any) -> TrainConfig:
         """Settings of the training to an order in an iteration."""
-        seed = int(np.random.SeedSequence([self.seed, iteration]).generate_state(1)[0])
-        # A training in a Ray actor has the same settings, and results, as a local one.
-        local = {"backend": "auto", "ray_actors": 1} if self.backend == "ray" else {}
+        seed = int(np.random.SeedSequence([self.run.seed, iteration]).generate_state(1)[0])
+        # A training in a Ray task has the same settings, and results, as a local one.
+        local = {"backend": "auto", "ray_actors": 1} if self.env.backend == "ray" else {}
         return self._training_config(order=ALL_ORDERS[order], seed=seed, **local, **changes)
 
     def universal_training_config(self) -> TrainConfig:
         """Settings of the training of one policy for all orders."""
-        return self._training_config(universal=True, order_input=True, gate=False)
+        return self._training_config(universal=True, order_input=True, early_stopping=False)

@@ -32,7 +32,7 @@ from cagepool.sim.names import HOST_TYPE, HOSTS, red_class_names
 from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train import runner
 from cagepool.train.appraisal import appraise
-from cagepool.train.config import TrainConfig, parsed
+from cagepool.train.config import TrainConfig
 
 UNIVERSAL = "universal"  # folder of the training of the order-conditioned policy
 REACH_EPISODES = 200  # per scripted defender, to find the host types that red compromises
@@ -101,9 +101,9 @@ def search(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -
         ValueError: the folder is damaged, or another process searches in it.
         OSError: a file can't be written.
     """
-    config = parsed(run.settings, SearchConfig)
+    config = SearchConfig.from_dict(run.settings)
     with run.held():
-        if config.method == "universal":
+        if config.search.method == "universal":
             return _train_universal(run, config, listener, should_stop)
         with _make_executor(config, listener) as executor:
             loop = _SearchLoop(run, config, (listener, should_stop), executor)
@@ -121,8 +121,12 @@ def next_allowance(config: SearchConfig, reserved: int) -> int:
         config: Settings of the search.
         reserved: Episodes of all earlier trainings, played or allowed.
     """
-    allowance = min(config.max_episodes_per_order, config.total_episodes - reserved)
-    return allowance if allowance >= min(config.n_envs, config.max_episodes_per_order) else 0
+    allowance = min(config.search.max_episodes_per_order, config.run.total_episodes - reserved)
+    return (
+        allowance
+        if allowance >= min(config.env.n_envs, config.search.max_episodes_per_order)
+        else 0
+    )
 
 
 @cache
@@ -131,11 +135,11 @@ def reached_types(config: TrainConfig) -> set[str]:
     compromised = np.zeros(len(HOSTS), np.bool_)
     trial = Trial(
         episodes=REACH_EPISODES,
-        max_steps=config.max_steps,
-        edition=config.edition,
-        green=config.green,
+        max_steps=config.env.max_steps,
+        edition=config.env.edition,
+        green=config.env.green,
     )
-    for red in red_class_names(config.red_agent):
+    for red in red_class_names(config.env.red_agent):
         for name in SCRIPTED:
             batch = opened(trial, red, game_seeds(trial, red))
             for _ in played(scripted_defender(name), trial, batch):
@@ -171,7 +175,7 @@ class _SearchLoop:
             self._start_training(decision) for decision in self.decisions if not decision.outcome
         )
         while True:
-            while len(pending) < self._config.ray_actors and self._decide():
+            while len(pending) < self._config.env.ray_actors and self._decide():
                 pending.append(self._start_training(self.decisions[-1]))
             if not pending:
                 return True
@@ -190,10 +194,12 @@ class _SearchLoop:
             return False
         iteration = len(decisions)
         pending = [one.order_number for one in decisions if not one.outcome]
-        observations = add_pending(_latest_observations(ended), pending, config.gp_beta)
-        proposal = propose(config.method, observations, iteration, config.seed, config.gp_beta)
+        observations = add_pending(_latest_observations(ended), pending, config.search.gp_beta)
+        proposal = propose(
+            config.search.method, observations, iteration, config.run.seed, config.search.gp_beta
+        )
         inherits = None
-        if config.inherit and ended:
+        if config.search.inherit and ended:
             inherits = index_of_nearest(proposal.order, [one.order_number for one in ended])
         decision = Decision.from_proposal(proposal, iteration)
         decisions.append(replace(decision, allowance=allowance, inherits=inherits))
@@ -203,7 +209,9 @@ class _SearchLoop:
     def _start_training(self, decision: Decision) -> tuple[Decision, runs.Run]:
         """Submit the training of a decision."""
         ended = self._ended
-        predicted = posterior(_latest_observations(ended), self._config.gp_beta) if ended else None
+        predicted = (
+            posterior(_latest_observations(ended), self._config.search.gp_beta) if ended else None
+        )
         self._listener.training_started(decision, predicted, _episodes_of(ended))
         parent = None if decision.inherits is None else f"../{ended[decision.inherits].run}"
         # Early stopping would end the training after one update if the order has passed before.
@@ -213,7 +221,7 @@ class _SearchLoop:
             decision.iteration,
             total_episodes=decision.allowance,
             start_from=parent,
-            gate=self._config.gate and not has_passed,
+            early_stopping=self._config.order.early_stopping and not has_passed,
         )
         training = _open_training(self._run, decision.run, settings)
         self._executor.begin(training)
@@ -241,12 +249,12 @@ class _SearchLoop:
 def _make_executor(
     config: SearchConfig, listener: runner.Listener
 ) -> AbstractContextManager[TrainingExecutor]:
-    if config.backend != "ray":
+    if config.env.backend != "ray":
         return nullcontext(LocalExecutor(listener))
     with _optional.needed("backend ray", "ray", "ray"):
         from cagepool.train.ray.trainings import RayTrainings  # noqa: PLC0415 - takes seconds
 
-    return RayTrainings(config.ray_actors)
+    return RayTrainings(config.env.ray_actors)
 
 
 def _episodes_of(decisions: list[Decision]) -> int:
@@ -266,7 +274,7 @@ def _write_tables(run: runs.Run, config: SearchConfig, decisions: list[Decision]
         trainings = sum(other.order == decision.order for other in decisions)
         results[decision.order_number] = {**asdict(decision), "trainings": trainings}
     observations = _latest_observations(decisions)
-    predicted = posterior(observations, config.gp_beta) if decisions else None
+    predicted = posterior(observations, config.search.gp_beta) if decisions else None
     write_orders(run.path, results, predicted, reached_types(config))
 
 
@@ -288,7 +296,7 @@ def _train_universal(
     if not runner.train(training, listener, should_stop):
         return False
     policy = Policy(training.checkpoint("last").arrays, training.settings)
-    evaluations = appraise(policy, settings, ALL_ORDERS, config.appraisal_episodes)
+    evaluations = appraise(policy, settings, ALL_ORDERS, config.order.n_eval_episodes)
     results = {
         number: {**asdict(evaluation), "reward": evaluation.mean, "trainings": 1}
         for number, evaluation in enumerate(evaluations)

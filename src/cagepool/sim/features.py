@@ -1,6 +1,7 @@
 """Policy inputs and masks of choices, made of what blue saw and did in an episode."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from cagepool.sim.action_masks import action_masks
 from cagepool.sim.names import ACTIONS, HOSTS
 from cagepool.types import Bytes, Float32s, Int64s
 
-ACTION_SETS = ("all", "possible", "reduced", "core")
+ActionSet: TypeAlias = Literal["all", "possible", "reduced", "core"]
+ACTION_SETS = get_args(ActionSet)
 
 
 def action_set(name: str) -> Int64s:
@@ -38,23 +40,27 @@ def action_set(name: str) -> Int64s:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputConfig:
-    """What a policy gets to see and to choose from."""
+class FeatureConfig:
+    """Policy features beside the observation, and the action set."""
 
     scan_memory: bool = True
-    """Hosts on which activity, or an exploit, was ever seen, and where it was seen last."""
+    """Feature: hosts with activity or an exploit so far, and the host where it was seen last.
+    Off: the policy sees only the scans in the present observation."""
     decoys_placed: bool = True
-    """The decoys that blue has placed and not restored away."""
+    """Feature: decoys that blue has placed and not removed by Restore. Off: the policy does not
+    know its decoys."""
     last_action: bool = True
-    """Kind and host of blue's last action."""
+    """Feature: kind and host of blue's last action. Off: the policy does not know it."""
     time_left: bool = True
-    """Share of `max_steps` that is left."""
+    """Feature: share of max_steps that is left. Off: the policy does not know the time."""
     order_input: bool = False
-    """The workflow order, 5 x 5 values."""
+    """Feature: the workflow order, 5 x 5 values. Off: the policy does not see the order."""
     action_masking: bool = True
-    """Keep the policy from placing decoys where they can't be placed now."""
-    actions: str = "reduced"
-    """The actions it may choose from: all, possible, reduced or core."""
+    """Mask decoys that cannot be placed now. Off: the policy can choose them, and they
+    fail."""
+    actions: ActionSet = "reduced"
+    """Action set. all: 145 actions. possible: without decoys that never fit their host. reduced:
+    also without Monitor, Defender and User0. core: also without the operational hosts."""
 
 
 class BlueInputs:
@@ -63,7 +69,7 @@ class BlueInputs:
     `memories` is all the state there is: a row of bytes a game.
     """
 
-    def __init__(self, config: InputConfig, games: int, *, horizon: int) -> None:
+    def __init__(self, config: FeatureConfig, games: int, *, horizon: int) -> None:
         """Begin an episode in every game; `horizon` is what `time_left` refers to."""
         self.config = config
         self.numbers = action_set(config.actions)

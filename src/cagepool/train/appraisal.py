@@ -52,11 +52,11 @@ def appraise(
 
 def write_outcome(run: runs.Run, config: TrainConfig, gate: Gate, policy: Policy) -> None:
     """Write why training to an order ended, and what came of it, into the run's folder."""
-    assert config.order is not None
-    (result,) = appraise(policy, config, [config.order], config.appraisal_episodes)
+    assert config.order.order is not None
+    (result,) = appraise(policy, config, [config.order.order], config.order.n_eval_episodes)
     content = {
         "format": runs.FORMAT,
-        "order": ">".join(orders.parse(config.order)),
+        "order": ">".join(orders.parse(config.order.order)),
         "outcome": gate.outcome,
         "reason": gate.reason,
         **asdict(result),
@@ -68,7 +68,8 @@ def _appraise_some(
     policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int
 ) -> list[Appraisal]:
     of_reds = [
-        _play(policy, config, red, written, episodes) for red in red_class_names(config.red_agent)
+        _play(policy, config, red, written, episodes)
+        for red in red_class_names(config.env.red_agent)
     ]
     return [
         _appraisal(
@@ -84,7 +85,7 @@ def _play(
     policy: Policy, config: TrainConfig, red: str, written: Sequence[str], episodes: int
 ) -> tuple[Float64s, Int64s]:
     """Totals, (order, episode), and counters, (order, episode, COUNTER_COUNT)."""
-    trial = Trial(episodes=episodes, max_steps=config.max_steps, seed=SEED)
+    trial = Trial(episodes=episodes, max_steps=config.env.max_steps, seed=SEED)
     followed = [order for order in written for _ in range(episodes)]
     batch = Batch(len(followed), _game(config, red, followed))
     batch.reset(np.tile(game_seeds(trial, red), len(written)))
@@ -94,12 +95,15 @@ def _play(
 
 
 def _game(config: TrainConfig, red: str, followed: Sequence[str]) -> BatchConfig:
-    settings: dict[str, Any] = {"knowledge": config.knowledge, "definition": config.definition}
+    settings: dict[str, Any] = {
+        "knowledge": config.order.knowledge,
+        "definition": config.order.definition,
+    }
     return BatchConfig(
         red=red,
-        edition=config.edition,
-        green=config.green,
-        max_steps=config.max_steps,
+        edition=config.env.edition,
+        green=config.env.green,
+        max_steps=config.env.max_steps,
         order=followed,
         autoreset="disabled",
         **settings,
@@ -120,12 +124,12 @@ class _Follower(PolicyDefender):
 
 def _appraisal(totals: Float64s, counters: Int64s, config: TrainConfig) -> Appraisal:
     score = Score.of(totals)
-    summary = compliance_summary(counters, config.definition)
+    summary = compliance_summary(counters, config.order.definition)
     shares: dict[str, Any] = summary.as_dict()
     return Appraisal(
         mean=score.mean,
         standard_error=score.standard_error,
         episodes=len(totals),
         **shares,
-        passes=passes(summary.compliance, summary.decisions, config),
+        passes=passes(summary.compliance, summary.decisions, config.order),
     )

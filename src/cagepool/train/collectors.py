@@ -58,9 +58,9 @@ class LocalCrew:
         """Make the environments."""
         (everything,) = shares(config, 1)
         # One rollout is filled while another one is learned from.
-        self.station = Station(config, everything, rollouts=1 + config.overlap)
+        self.station = Station(config, everything, rollouts=1 + config.ppo.overlap)
         self.shape = self.station.shape
-        self._executor = other_threads(1) if config.overlap else None
+        self._executor = other_threads(1) if config.ppo.overlap else None
         self._ahead: Future[Collected] | None = None
         self._before: tuple[Arrays, State] = ({}, {})  # where the games stood when it was begun
 

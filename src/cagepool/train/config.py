@@ -1,270 +1,403 @@
-"""The settings of a training run."""
+"""Configuration of a training run: five groups of settings, their checks, and presets."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar, get_args, get_type_hints
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 from cagepool import _core
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
-from cagepool.evaluate.policy import ACTIVATIONS, CAGE_ENVS
+from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.sim import orders
-from cagepool.sim.features import InputConfig, action_set
-from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS, edition_code
-from cagepool.train.early_stopping import GateConfig
+from cagepool.sim.features import FeatureConfig
+from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS
 
-BACKENDS = (*get_args(Backend), "ray")
+TrainBackend: TypeAlias = Literal[Backend, "ray"]
+Edition: TypeAlias = Literal["2.1", "leaderboard"]
+Settings: TypeAlias = Mapping[str, Mapping[str, Any]]  # values by group and name
+
+# Flat names, which command-line flags use too, where they differ from the field's name.
+_FLAT_NAMES = {("env", "id"): "env", ("order", "n_eval_episodes"): "order_eval_episodes"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """What is played, how much of it, and how the run is looked after."""
+class EnvConfig:
+    """Environments: the game and where it runs."""
 
-    env: str = ENVIRONMENT_ID
-    """cagepool/CAGE2-v0, cyborg (the real one), any id that Gymnasium knows, or module:function."""
-    backend: str = "auto"
-    """Where the environments run: auto, native, workers, sync, pipes, or ray, in its actors."""
+    id: str = ENVIRONMENT_ID
+    """cagepool/CAGE2-v0, cyborg (the original CybORG), any Gymnasium id, or module:function."""
+    backend: TrainBackend = "auto"
+    """Where the environments run. ray: in Ray actors."""
     ray_actors: int = 1
-    """Actors of Ray that share the environments; the numbers of a run depend on it."""
+    """Ray actors that share the environments. The numbers of a run depend on this count."""
     n_envs: int = 100
-    """Environments played side by side."""
-    total_episodes: int = 100_000
-    """Episodes played in all, exactly."""
-    update_steps: int = 100
-    """Steps played in each environment between two updates."""
+    """Number of parallel environments."""
     max_steps: int = 100
-    """Steps of an episode of CAGE-2; other environments have limits of their own."""
+    """Steps per CAGE-2 episode. Other environments have their own time limits."""
     red_agent: str = "mix"
-    """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), mix: one of the three
-    drawn for each episode, or several of them joined by +."""
-    edition: str = "2.1"
-    """2.1, the game that people install today, or leaderboard, the one of the published scores."""
+    """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), several of them joined
+    by +, or mix (all three). With several agents, each episode draws one."""
+    edition: Edition = "2.1"
+    """2.1: the CybORG release that is installed today. leaderboard: the release behind the
+    published scores."""
     green: bool = False
-    """Let GreenAgent scan hosts."""
-    order: str | None = None
-    """Workflow order with which compliance is measured, by name or written out."""
-    alignment_lambda: float = 30.0
-    """Weight of the alignment reward, if there is an order."""
-    knowledge: str = "true"
-    """A host is threatened by what red holds (true), or by what blue's table says (observed)."""
-    definition: str = "host"
-    """Compliance as specified (host), or by the older definition (seed)."""
-    universal: bool = False
-    """Draw an order for each episode and environment; the policy must see it (order_input)."""
-    start_from: str | None = None
-    """Run folder from whose last policy, optimiser included, this one starts."""
-    seed: int = 0
-    """Decides all luck."""
-    overlap: bool = False
-    """Collect with the policy of one update ago while the present one is being updated."""
-    checks: int = 20
-    """How often, spread over the run, the greedy policy is scored on other seeds; less often in
-    short runs, where it would take longer than the training."""
-    check_episodes: int = 500
-    """Games of a check against each red."""
-    checkpoint_seconds: float = 30.0
-    """Time between two checkpoints."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PpoConfig:
-    """How PPO learns from what was collected."""
-
-    learning_rate: float = 2e-3
-    """Step size of Adam at the start."""
-    learning_rate_end: float = 0.0
-    """Step size at the end; it falls linearly with the episodes played."""
-    gamma: float = 0.99
-    """Discount of a step."""
-    gae_lambda: float = 0.95
-    """Decay of generalised advantage estimates."""
-    clip: float = 0.2
-    """How far the ratio of new to old probability may move from 1 before its gradient ends."""
-    value_clip: float = 0.0
-    """How far a value may move in an update before its gradient ends; 0: as far as it likes."""
-    entropy: float = 0.01
-    """Weight of the entropy bonus at the start."""
-    entropy_end: float = 0.0
-    """Weight of the entropy bonus at the end; it falls linearly."""
-    epochs: int = 4
-    """Passes over what was collected, in each update."""
-    minibatches: int = 4
-    """Parts into which each pass is cut."""
-    max_gradient_norm: float = 0.5
-    """Limit of the gradient's norm, of actor and critic each."""
-    target_kl: float = 0.0
-    """End the passes of an update when the policy has moved this far; 0: never."""
-    normalise_advantages: bool = True
-    """Give the advantages of an update mean 0 and deviation 1."""
-    bootstrap: bool = True
-    """Count what would have come after the time limit, by the critic's estimate."""
-    reward_scale: float = 0.1
-    """Rewards are multiplied by this before learning."""
-    hidden: tuple[int, ...] = (64, 64)
-    """Widths of the hidden layers, of actor and critic each."""
-    activation: str = "tanh"
-    """What follows a hidden layer: tanh or relu."""
-    threads: int = 2
-    """Threads of an update; it decides how sums are rounded, so a run goes on with what it has."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainConfig(InputConfig, PpoConfig, GateConfig, RunConfig):
-    """Everything that decides a training run."""
+    """GreenAgent scans hosts. Off: no green agent plays."""
 
     def __post_init__(self) -> None:
-        """Check everything that can be wrong by itself."""
-        _check_game(self)
-        _check_counts(self)
-        _check_ppo(self)
+        """Check the settings that can be wrong on their own."""
+        _check_choices("env", self)
+        for name in ("n_envs", "ray_actors"):
+            _check_at_least(f"env.{name}", getattr(self, name), 1)
+        known = (*TRAINABLE_REDS, *RED_ALIASES)
+        if self.red_agent != MIX and not {*self.red_agent.split("+")} <= {*known}:
+            raise ValueError(
+                f"env.red_agent must be one of {', '.join(known)}, several of them joined by +, "
+                f"or mix; got {self.red_agent!r}"
+            )
+        if self.ray_actors > 1 and self.backend != "ray":
+            raise ValueError(f"env.ray_actors needs env.backend ray, got {self.backend}")
+        if self.is_cage and not 1 <= self.max_steps <= _core.MAX_STEPS:
+            raise ValueError(
+                f"env.max_steps must be from 1 to {_core.MAX_STEPS}, got {self.max_steps}"
+            )
 
     @property
     def is_cage(self) -> bool:
-        """Whether it is CAGE-2 that is played."""
-        return self.env in CAGE_ENVS
+        """Whether the game is CAGE-2."""
+        return self.id in CAGE_ENVS
 
     @property
     def is_native(self) -> bool:
-        """Whether the games can be saved, so that a resumed run goes on to the bit."""
-        return self.env == ENVIRONMENT_ID and self.backend in ("auto", "native", "ray")
+        """Whether the core plays the games: only then can a checkpoint hold them."""
+        return self.id == ENVIRONMENT_ID and self.backend in ("auto", "native", "ray")
 
     @property
-    def pool(self) -> str:
-        """The backend of the environments themselves, in whichever process."""
+    def vector_backend(self) -> Backend:
+        """Backend of the vector environment in each process that collects rollouts."""
         if self.backend == "ray":
             return "native" if self.is_native else "workers"
         return self.backend
 
+
+@dataclass(frozen=True, kw_only=True)
+class PpoConfig:
+    """PPO hyper-parameters, under the names of Stable-Baselines3, and the networks."""
+
+    update_steps: int = 100
+    """Steps per environment between two updates."""
+    learning_rate: float = 2e-3
+    """Learning rate of Adam at the start."""
+    learning_rate_end: float = 0.0
+    """Learning rate at the end. It falls linearly with the episodes played."""
+    gamma: float = 0.99
+    """Discount factor per step."""
+    gae_lambda: float = 0.95
+    """Lambda of generalized advantage estimation (GAE)."""
+    clip_range: float = 0.2
+    """Clip range of the probability ratio in the surrogate loss."""
+    clip_range_vf: float = 0.0
+    """Clip range of the value function. 0: no value clipping."""
+    ent_coef: float = 0.01
+    """Entropy coefficient at the start."""
+    ent_coef_end: float = 0.0
+    """Entropy coefficient at the end. It falls linearly with the episodes played."""
+    n_epochs: int = 4
+    """Epochs per update."""
+    n_minibatches: int = 4
+    """Minibatches per epoch."""
+    max_grad_norm: float = 0.5
+    """Maximum gradient norm, for actor and critic separately."""
+    target_kl: float = 0.0
+    """An update ends after the first epoch whose mean KL divergence exceeds this value. 0: no
+    limit."""
+    normalize_advantage: bool = True
+    """Normalize the advantages of each update to mean 0 and deviation 1. Off: they keep the scale
+    of the rewards."""
+    bootstrap: bool = True
+    """At a time limit, add the critic's value of the last state. Off: the episode's value ends
+    with the episode, as the score does."""
+    reward_scale: float = 0.1
+    """Factor on every reward before learning."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers. Actor and critic are separate networks."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """Activation after each hidden layer."""
+    threads: int = 2
+    """Threads per update. The count decides the rounding of sums, so a resumed run keeps it."""
+    overlap: bool = False
+    """Collect the next rollout, with the policy of one update ago, during the update. Off: collect
+    and update in turn."""
+
+    def __post_init__(self) -> None:
+        """Check the settings that can be wrong on their own."""
+        _check_choices("ppo", self)
+        for name in ("update_steps", "n_epochs", "n_minibatches", "threads"):
+            _check_at_least(f"ppo.{name}", getattr(self, name), 1)
+        for name in ("gamma", "gae_lambda"):
+            _check_share(f"ppo.{name}", getattr(self, name))
+        for name in ("learning_rate", "clip_range", "max_grad_norm", "reward_scale"):
+            _check_positive(f"ppo.{name}", getattr(self, name))
+        for name in ("learning_rate_end", "clip_range_vf", "ent_coef", "ent_coef_end", "target_kl"):
+            _check_at_least(f"ppo.{name}", getattr(self, name), 0)
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"ppo.hidden must be widths of at least 1, got {self.hidden}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderConfig:
+    """Workflow order: alignment reward, compliance and early stopping."""
+
+    order: str | None = None
+    """Workflow order that the policy is rewarded for, by name or written out."""
+    alignment_lambda: float = 30.0
+    """Weight of the alignment reward."""
+    knowledge: Literal["true", "observed"] = "true"
+    """How a threatened host is known. true: red has a session. observed: blue's table says so."""
+    definition: Literal["host", "seed"] = "host"
+    """Definition of compliance. host: as specified. seed: the older definition."""
+    universal: bool = False
+    """Draw an order per episode and environment; the policy must see the order (order_input).
+    Off: all episodes follow `order`."""
+    early_stopping: bool = True
+    """Stop when compliance passes the threshold or no longer rises. Off: play all episodes."""
+    compliance_threshold: float = 0.95
+    """Compliance at which the order counts as learned."""
+    min_decisions: float = 1.0
+    """Compliance counts only with more decisions per episode than this."""
+    patience: int = 12
+    """Updates without a rise of compliance by 0.01 before training stops."""
+    n_eval_episodes: int = 200
+    """Greedy episodes per red agent in the final evaluation of the order."""
+
+    def __post_init__(self) -> None:
+        """Check the settings that can be wrong on their own."""
+        _check_choices("order", self)
+        if self.order is not None:
+            orders.parse(self.order)
+        _check_share("order.compliance_threshold", self.compliance_threshold)
+        for name in ("min_decisions", "alignment_lambda"):
+            _check_at_least(f"order.{name}", getattr(self, name), 0)
+        _check_at_least("order.patience", self.patience, 1)
+        _check_at_least("order.n_eval_episodes", self.n_eval_episodes, 2)
+        if self.universal and self.order is not None:
+            raise ValueError(
+                f"order.universal draws the orders, order.order must be none, got {self.order!r}"
+            )
+
     @property
-    def check_interval(self) -> int:
-        """Episodes between two checks."""
-        if not self.checks:
+    def has_orders(self) -> bool:
+        """Whether episodes follow an order, fixed or drawn."""
+        return self.order is not None or self.universal
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether compliance can stop training; with lambda 0 it is only measured."""
+        return self.early_stopping and self.order is not None and self.alignment_lambda > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Run: length, seed, evaluations and checkpoints."""
+
+    total_episodes: int = 100_000
+    """Episodes in total. Exactly this many are played."""
+    seed: int = 0
+    """Random seed of the run."""
+    start_from: str | None = None
+    """Run folder whose last policy and optimizer state this run starts from."""
+    n_evals: int = 20
+    """Evaluations of the greedy policy on other seeds, spread over the run. Short runs have fewer,
+    so that evaluation does not take longer than training."""
+    n_eval_episodes: int = 500
+    """Episodes per red agent in each evaluation."""
+    checkpoint_seconds: float = 30.0
+    """Seconds between two checkpoints."""
+
+    def __post_init__(self) -> None:
+        """Check the settings that can be wrong on their own."""
+        for name in ("total_episodes", "n_eval_episodes"):
+            _check_at_least(f"run.{name}", getattr(self, name), 1)
+        for name in ("seed", "n_evals", "checkpoint_seconds"):
+            _check_at_least(f"run.{name}", getattr(self, name), 0)
+
+    @property
+    def eval_interval(self) -> int:
+        """Episodes between two evaluations."""
+        if not self.n_evals:
             return self.total_episodes
-        return max(self.total_episodes // self.checks, 4 * self.check_episodes)
+        return max(self.total_episodes // self.n_evals, 4 * self.n_eval_episodes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """All settings of a training run, by group."""
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    ppo: PpoConfig = field(default_factory=PpoConfig)
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    order: OrderConfig = field(default_factory=OrderConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def __post_init__(self) -> None:
+        """Check settings of different groups against each other."""
+        _check_choices("features", self.features)
+        sees_order = self.features.order_input
+        if sees_order and not self.order.has_orders:
+            raise ValueError("features.order_input needs an order (order.order), got none")
+        if self.order.universal and not sees_order:
+            raise ValueError("order.universal needs features.order_input, got false")
+        given = f"got {self.env.id} with {self.env.backend}"
+        if self.order.universal and not self.env.is_native:
+            raise ValueError(
+                f"order.universal needs {ENVIRONMENT_ID} with env.backend auto or native, {given}"
+            )
+        if self.order.order is not None and not (self.env.is_native or self.has_true_states):
+            raise ValueError(
+                f"an order needs {ENVIRONMENT_ID}, or cyborg with env.backend workers, {given}"
+            )
+
+    @classmethod
+    def from_dict(cls, settings: Settings) -> Self:
+        """Build a configuration from settings by group and name; missing ones take their defaults.
+
+        Raises:
+            ValueError: a setting is unknown, has the wrong type or a value that is not allowed.
+        """
+        groups = get_type_hints(cls)
+        _check_names("groups of settings", settings, groups)
+        defaults = cls()
+        return cls(
+            **{
+                group: replace(getattr(defaults, group), **_typed_settings(group, values, groups))
+                for group, values in settings.items()
+            }
+        )
+
+    @classmethod
+    def from_flat(cls, **settings: Any) -> Self:
+        """Build a configuration from settings by flat name; missing ones take their defaults."""
+        return cls().with_settings(**settings)
+
+    @classmethod
+    def flat_names(cls) -> dict[str, tuple[str, str]]:
+        """Group and field by the flat name of each setting; flags are flat names with dashes."""
+        return {
+            _FLAT_NAMES.get((group, setting.name), setting.name): (group, setting.name)
+            for group, config in get_type_hints(cls).items()
+            for setting in fields(config)
+        }
+
+    def with_settings(self, **changes: Any) -> Self:
+        """Copy of this configuration with other values for some settings, given by flat name."""
+        places = self.flat_names()
+        _check_names("settings", changes, places)
+        by_group: dict[str, dict[str, Any]] = {}
+        for name, value in changes.items():
+            group, setting = places[name]
+            by_group.setdefault(group, {})[setting] = value
+        return replace(
+            self,
+            **{group: replace(getattr(self, group), **new) for group, new in by_group.items()},
+        )
 
     @property
-    def is_judged_outside(self) -> bool:
-        """Whether compliance can be judged from true states that workers carry."""
-        return self.is_cage and self.pool == "workers"
+    def has_true_states(self) -> bool:
+        """Whether worker processes send true states, from which Python computes compliance."""
+        return self.env.is_cage and self.env.vector_backend == "workers"
 
-    @property
-    def is_gated(self) -> bool:
-        """Whether training ends when the order is kept; without a lambda it is only measured."""
-        return self.gate and self.order is not None and self.alignment_lambda > 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        return {**asdict(self), "hidden": list(self.hidden)}
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """Settings by group and name, as JSON values."""
+        settings = asdict(self)
+        settings["ppo"]["hidden"] = list(self.ppo.hidden)
+        return settings
 
 
-Config = TypeVar("Config", bound=TrainConfig)
+# A larger batch per update reduces gradient noise. A value that ends with the episode, as the
+# score does, stops the policy from paying for gains after the last step.
+_LARGE_BATCH: Settings = {
+    "env": {"n_envs": 400},
+    "ppo": {"n_minibatches": 8, "gamma": 0.995, "bootstrap": False},
+}
 
 
-def from_dict(settings: Mapping[str, Any]) -> TrainConfig:
-    """The configuration of a training with these settings; see `parsed`."""
-    return parsed(settings, TrainConfig)
+def merge_settings(base: Settings, changes: Settings) -> dict[str, dict[str, Any]]:
+    """Settings of `base`, replaced by those of `changes` where both have one."""
+    groups = dict.fromkeys((*base, *changes))
+    return {group: {**base.get(group, {}), **changes.get(group, {})} for group in groups}
 
 
-def parsed(settings: Mapping[str, Any], kind: type[Config]) -> Config:
-    """The configuration with these settings; those that are missing are as usual.
+PRESETS: Mapping[str, Settings] = {
+    "minutes": merge_settings(_LARGE_BATCH, {"run": {"total_episodes": 120_000}}),
+    "best": merge_settings(
+        _LARGE_BATCH,
+        {
+            "env": {"n_envs": 800},
+            "ppo": {"n_minibatches": 16},
+            "run": {"total_episodes": 300_000, "n_evals": 40, "n_eval_episodes": 2000},
+        },
+    ),
+}
+
+
+def preset_settings(name: str) -> Settings:
+    """Settings of a preset; docs/training.md has its scores.
 
     Raises:
-        ValueError: one is unknown or not of its type.
+        ValueError: no preset has that name.
     """
-    known = {field.name for field in fields(kind)}
-    unknown = [name for name in settings if name not in known]
-    if unknown:
-        raise ValueError(
-            f"settings must be among {', '.join(sorted(known))}; got {', '.join(unknown)}"
-        )
-    hints = get_type_hints(kind)
-    return kind(**{name: _typed(name, value, hints[name]) for name, value in settings.items()})
+    if name not in PRESETS:
+        raise ValueError(f"preset must be one of {', '.join(PRESETS)}; got {name!r}")
+    return PRESETS[name]
+
+
+def _typed_settings(group: str, values: Any, groups: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{group} must be a table of settings, got {values!r}")
+    hints = get_type_hints(groups[group])
+    _check_names(f"settings of {group}", values, hints)
+    return {name: _typed(f"{group}.{name}", value, hints[name]) for name, value in values.items()}
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
-    """A value from JSON as the type that the field has."""
-    if name == "hidden":
+    """Convert a JSON value to the type of its field."""
+    if get_origin(hint) is tuple:
         if not isinstance(value, list | tuple) or not all(type(width) is int for width in value):
-            raise ValueError(f"hidden must be a list of whole numbers, got {value!r}")
+            raise ValueError(f"{name} must be a list of whole numbers, got {value!r}")
         return tuple(value)
     if hint is float and type(value) is int:
         return float(value)
-    allowed = get_args(hint) or (hint,)
+    allowed = (str,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
     if type(value) not in allowed:
         kinds = " or ".join("null" if kind is type(None) else kind.__name__ for kind in allowed)
         raise ValueError(f"{name} must be of type {kinds}, got {value!r}")
     return value
 
 
-def _check_game(config: TrainConfig) -> None:
-    known = (*TRAINABLE_REDS, *RED_ALIASES)
-    if config.red_agent != MIX and not {*config.red_agent.split("+")} <= {*known}:
-        raise ValueError(
-            f"red_agent must be one of {', '.join(known)}, several of them joined by +, or mix; "
-            f"got {config.red_agent!r}"
-        )
-    edition_code(config.edition)
-    action_set(config.actions)
-    if config.order is not None:
-        orders.parse(config.order)
-    _one_of("backend", config.backend, BACKENDS)
-    _one_of("knowledge", config.knowledge, ("true", "observed"))
-    _one_of("definition", config.definition, ("host", "seed"))
-    _one_of("activation", config.activation, tuple(ACTIVATIONS))
-    if config.order_input and config.order is None and not config.universal:
-        raise ValueError("order_input needs an order, got none")
-    if config.universal and (config.order is not None or not config.order_input):
-        raise ValueError("universal needs order_input and no order of its own")
-    if config.universal and not config.is_native:
-        raise ValueError(
-            f"universal needs {ENVIRONMENT_ID} with backend auto or native, "
-            f"got {config.env} with {config.backend}"
-        )
-    if config.order is not None and not (config.is_native or config.is_judged_outside):
-        raise ValueError(
-            f"an order needs {ENVIRONMENT_ID}, or cyborg with backend workers, "
-            f"got {config.env} with {config.backend}"
-        )
+def _check_names(what: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ValueError(f"{what} must be among {', '.join(known)}; got {', '.join(unknown)}")
 
 
-def _check_counts(config: TrainConfig) -> None:
-    for name in (
-        "n_envs", "total_episodes", "update_steps", "epochs", "minibatches", "check_episodes",
-        "threads", "patience", "ray_actors",
-    ):  # fmt: skip
-        _at_least(name, getattr(config, name), 1)
-    if config.ray_actors > 1 and config.backend != "ray":
-        raise ValueError(f"ray_actors needs backend ray, got {config.backend}")
-    _at_least("appraisal_episodes", config.appraisal_episodes, 2)
-    for name in ("seed", "checks", "checkpoint_seconds"):
-        _at_least(name, getattr(config, name), 0)
-    if config.is_cage and not 1 <= config.max_steps <= _core.MAX_STEPS:
-        raise ValueError(f"max_steps must be from 1 to {_core.MAX_STEPS}, got {config.max_steps}")
-    if not config.hidden or min(config.hidden) < 1:
-        raise ValueError(f"hidden must be widths of at least 1, got {config.hidden}")
-
-
-def _check_ppo(config: TrainConfig) -> None:
-    for name in ("gamma", "gae_lambda", "compliance_threshold"):
+def _check_choices(group: str, config: Any) -> None:
+    """Check every setting whose type is a Literal."""
+    for name, hint in get_type_hints(type(config)).items():
         value = getattr(config, name)
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} must be from 0 to 1, got {value}")
-    for name in ("learning_rate", "clip", "max_gradient_norm", "reward_scale"):
-        value = getattr(config, name)
-        if not 0 < value < float("inf"):
-            raise ValueError(f"{name} must be above 0, got {value}")
-    for name in (
-        "learning_rate_end", "value_clip", "entropy", "entropy_end", "target_kl", "min_decisions",
-        "alignment_lambda",
-    ):  # fmt: skip
-        _at_least(name, getattr(config, name), 0)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            choices = ", ".join(get_args(hint))
+            raise ValueError(f"{group}.{name} must be one of {choices}; got {value!r}")
 
 
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
-
-
-def _at_least(name: str, value: float, least: int) -> None:
+def _check_at_least(name: str, value: float, least: int) -> None:
     if not least <= value < float("inf"):
         raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be above 0, got {value}")
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be from 0 to 1, got {value}")

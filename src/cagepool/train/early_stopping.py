@@ -5,28 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from cagepool.train.config import OrderConfig
+
 RISE = 0.01  # of compliance, below which it has not risen
 
 Outcome = Literal["passed", "stalled", "spent", "fixed"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateConfig:
-    """When training to an order ends."""
-
-    gate: bool = True
-    """Stop when the order is kept or no longer learned; without it all episodes are played."""
-    compliance_threshold: float = 0.95
-    """Share of decisions that must follow the order."""
-    min_decisions: float = 1.0
-    """Decisions an episode, on average, of which there must be more for compliance to count."""
-    patience: int = 12
-    """Updates without a rise of compliance by 0.01 after which training to an order ends."""
-    appraisal_episodes: int = 200
-    """Greedy games, against each red, that tell how well the policy defends and keeps its order."""
-
-
-def passes(compliance: float, decisions: float, config: GateConfig) -> bool:
+def passes(compliance: float, decisions: float, config: OrderConfig) -> bool:
     """Whether a batch with this compliance, undefined if nan, and decisions an episode passes.
 
     One fix an episode, at the right moment, makes one decision in each and must not pass: so there
@@ -44,7 +30,7 @@ class Gate:
     outcome: Outcome | None = None
     reason: str = ""
 
-    def judge(self, row: Mapping[str, float], config: GateConfig) -> bool:
+    def judge(self, row: Mapping[str, float], config: OrderConfig) -> bool:
         """Look at the episodes that ended in an update; whether training is to end.
 
         Updates in which no episode ended say nothing and do not count.

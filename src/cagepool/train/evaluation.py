@@ -40,15 +40,16 @@ class _Actor(Policy):
 def check(config: TrainConfig, networks: Networks) -> Check:
     """Mean total reward of greedy games, averaged over the reds and the official lengths."""
     trial = Trial(
-        episodes=max(2, config.check_episodes),
-        max_steps=config.max_steps,
-        edition=config.edition,
-        green=config.green,
+        episodes=max(2, config.run.n_eval_episodes),
+        max_steps=config.env.max_steps,
+        edition=config.env.edition,
+        green=config.env.green,
         seed=CHECK_SEED,
     )
     defender = PolicyDefender(_Actor(networks, config))
     totals = [
-        episode_totals(defender, trial, red).mean(1) for red in red_class_names(config.red_agent)
+        episode_totals(defender, trial, red).mean(1)
+        for red in red_class_names(config.env.red_agent)
     ]
     means = np.mean(totals, axis=0)
     return Check(float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means))))

@@ -59,12 +59,12 @@ class Learner:
         config = self._config
         left = 1 - progress
         self.learning_rate = _between(config.learning_rate_end, config.learning_rate, left)
-        entropy = _between(config.entropy_end, config.entropy, left)
-        rule = LossRule(config.clip, config.value_clip, entropy)
+        entropy = _between(config.ent_coef_end, config.ent_coef, left)
+        rule = LossRule(config.clip_range, config.clip_range_vf, entropy)
         rows, explained = self.rows(rollout)
         parts: list[LossParts] = []
         norms: list[float] = []
-        for _ in range(config.epochs):
+        for _ in range(config.n_epochs):
             epoch = [self._step(rows, some, rule, norms) for some in self._parts(rows)]
             parts += epoch
             if config.target_kl and mean_of(epoch).kl > config.target_kl:
@@ -88,7 +88,7 @@ class Learner:
         returns = gained + values
         spread = returns.var()
         explained = float(1 - gained.var() / spread) if spread > 0 else float("nan")
-        if self._config.normalise_advantages:
+        if self._config.normalize_advantage:
             gained = (gained - gained.mean()) / (gained.std() + 1e-8)
         everything = len(counted) == steps * rollout.shape.games
 
@@ -132,7 +132,7 @@ class Learner:
         """The numbers of the rows in random order, cut into minibatches."""
         count = len(rows.choices)
         shuffled = torch.from_numpy(self.rng.permutation(count))
-        yield from shuffled.tensor_split(min(self._config.minibatches, count))
+        yield from shuffled.tensor_split(min(self._config.n_minibatches, count))
 
     def _step(
         self, rows: Rows, some: torch.Tensor, rule: LossRule, norms: list[float]
@@ -146,8 +146,8 @@ class Learner:
         parts = [mine.write(rows, first, rule), *(one.result() for one in elsewhere)]
         torch.sum(torch.stack([one.flat for one in (mine, *others)]), 0, out=self._gradient)
         of_actor, of_critic = self.networks.halves(self._gradient)
-        norms.append(_clip(of_actor, self._config.max_gradient_norm))
-        _clip(of_critic, self._config.max_gradient_norm)
+        norms.append(_clip(of_actor, self._config.max_grad_norm))
+        _clip(of_critic, self._config.max_grad_norm)
         self._optimiser.step(self._gradient, self.learning_rate)
         return sum_of(parts)
 

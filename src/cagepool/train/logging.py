@@ -125,10 +125,11 @@ def _workflow(finished: Finished, settings: Mapping[str, Any]) -> Row:
     """Compliance of the episodes that ended; `alignment_mean` is their mean alignment reward."""
     if not len(finished.counters):
         return {}
+    order = settings["order"]
     shares = episode_compliance(finished.counters, undefined=0.0)
-    summary = compliance_summary(finished.counters, settings["definition"])
+    summary = compliance_summary(finished.counters, order["definition"])
     return {
-        "alignment_mean": settings["alignment_lambda"] * float(shares.mean()),
+        "alignment_mean": order["alignment_lambda"] * float(shares.mean()),
         "compliance": summary.compliance,
         "coverage": summary.coverage,
         "decisions": summary.decisions,

@@ -47,15 +47,15 @@ class Trainer:
         self.number = 0
         self.episodes = 0  # those that were learned from
         self.crew = _crew(config)
-        luck = Streams.of(config.seed)
+        luck = Streams.of(config.run.seed)
         networks = Networks(
             self.crew.shape.inputs,
             self.crew.shape.choices,
-            config.hidden,
-            config.activation,
+            config.ppo.hidden,
+            config.ppo.activation,
             int(luck.weights.generate_state(1)[0]),
         )
-        self.learner = Learner(networks, config, np.random.default_rng(luck.shuffles))
+        self.learner = Learner(networks, config.ppo, np.random.default_rng(luck.shuffles))
 
     def updates(self) -> Iterator[Update]:
         """Train until all episodes have been played; between two updates all is at rest."""
@@ -66,9 +66,9 @@ class Trainer:
             collected = self._collected()
             waited = time.perf_counter()
             episodes, steps = crew.episodes, crew.steps
-            if self.config.overlap and not crew.is_over:
+            if self.config.ppo.overlap and not crew.is_over:
                 crew.begin(self.learner.networks)
-            progress = self.episodes / self.config.total_episodes
+            progress = self.episodes / self.config.run.total_episodes
             learned = self.learner.update(collected.rollout, progress)
             self.number += 1
             self.episodes = episodes
@@ -125,7 +125,7 @@ class Trainer:
 
 
 def _crew(config: TrainConfig) -> Crew:
-    if config.backend != "ray":
+    if config.env.backend != "ray":
         return LocalCrew(config)
     with needed("backend ray", "ray", "ray"):
         from cagepool.train.ray import RayCrew  # noqa: PLC0415 - takes seconds to load

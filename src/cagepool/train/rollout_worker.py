@@ -54,11 +54,11 @@ class Share(NamedTuple):
 
 def shares(config: TrainConfig, parts: int) -> list[Share]:
     """The games and episodes of a run in parts, as even as can be; one part is all of it."""
-    total = config.total_episodes
-    games = min(config.n_envs, total)
+    total = config.run.total_episodes
+    games = min(config.env.n_envs, total)
     if not 1 <= parts <= games:
         raise ValueError(f"there must be a game for every actor, got {parts} for {games} games")
-    luck = Streams.of(config.seed)
+    luck = Streams.of(config.run.seed)
     seed = int(luck.games.generate_state(1)[0])
     choices, drawn = (
         [stream] if parts == 1 else stream.spawn(parts) for stream in (luck.choices, luck.orders)
@@ -77,16 +77,18 @@ class Station:
         """Make the environments; so many rollouts take turns."""
         games = share.games
         self._rng = np.random.default_rng(share.choices)
-        self._envs = learning_vec(games, config.env, config.pool, _game(config))
+        self._envs = learning_vec(games, config.env.id, config.env.vector_backend, _game(config))
         inputs = _inputs(config, self._envs)
-        self.collector = Collector(self._envs, inputs, share.episodes, config.reward_scale)
-        if config.order is not None and not config.is_native:
+        self.collector = Collector(self._envs, inputs, share.episodes, config.ppo.reward_scale)
+        if config.order.order is not None and not config.env.is_native:
             self.collector.tracker = _compliance_tracker(config, games)
-        if config.universal:
+        if config.order.universal:
             self.collector.draw_orders(np.random.default_rng(share.orders))
-        masked = config.is_cage and config.action_masking
-        self.shape = Shape(config.update_steps, games, inputs.size, inputs.choices, masked)
-        self.networks = Networks(inputs.size, inputs.choices, config.hidden, config.activation, 0)
+        masked = config.env.is_cage and config.features.action_masking
+        self.shape = Shape(config.ppo.update_steps, games, inputs.size, inputs.choices, masked)
+        self.networks = Networks(
+            inputs.size, inputs.choices, config.ppo.hidden, config.ppo.activation, 0
+        )
         self._actor = Forward(self.networks.actor)
         self.rollouts = [Rollout(self.shape) for _ in range(rollouts)]
         self.collector.start(share.seed, self.rollouts[0])
@@ -117,36 +119,36 @@ class Station:
 def _game(config: TrainConfig) -> dict[str, Any]:
     """Settings of CAGE-2."""
     game = {
-        "red": config.red_agent,
-        "max_steps": config.max_steps,
-        "edition": config.edition,
-        "green": config.green,
+        "red": config.env.red_agent,
+        "max_steps": config.env.max_steps,
+        "edition": config.env.edition,
+        "green": config.env.green,
     }
-    if config.order is None and not config.universal:
+    if config.order.order is None and not config.order.universal:
         return game
-    if not config.is_native:
+    if not config.env.is_native:
         return game | {"true_state": "every"}
     return game | {
-        "order": config.order or orders.ALL_ORDERS[0],
-        "alignment": config.alignment_lambda,
-        "knowledge": config.knowledge,
-        "definition": config.definition,
+        "order": config.order.order or orders.ALL_ORDERS[0],
+        "alignment": config.order.alignment_lambda,
+        "knowledge": config.order.knowledge,
+        "definition": config.order.definition,
     }
 
 
 def _compliance_tracker(config: TrainConfig, games: int) -> ComplianceTracker:
-    assert config.order is not None
+    assert config.order.order is not None
     return ComplianceTracker(
         games,
-        config.order,
-        knowledge=config.knowledge,
-        definition=config.definition,
-        alignment=config.alignment_lambda,
+        config.order.order,
+        knowledge=config.order.knowledge,
+        definition=config.order.definition,
+        alignment=config.order.alignment_lambda,
     )
 
 
 def _inputs(config: TrainConfig, envs: Any) -> Inputs:
-    if config.is_cage:
+    if config.env.is_cage:
         return blue_inputs(config.as_dict(), envs.num_envs)
     size = int(np.prod(envs.single_observation_space.shape))
     return PlainInputs(size, int(envs.single_action_space.n))

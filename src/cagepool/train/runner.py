@@ -12,7 +12,7 @@ import numpy as np
 from cagepool import runs
 from cagepool.evaluate.policy import Policy
 from cagepool.train.appraisal import write_outcome
-from cagepool.train.config import from_dict
+from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import Gate
 from cagepool.train.evaluation import Check, check, check_of_returns
 from cagepool.train.logging import Moment, Recorder, Row
@@ -55,14 +55,14 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
         ValueError: the run's folder is damaged, or another process trains it.
         OSError: something can't be written; the last checkpoint is still there.
     """
-    config = from_dict(run.settings)
+    config = TrainConfig.from_dict(run.settings)
     with run.held(), Trainer(config) as trainer:
         progress, resumed_at = _resumed(run, trainer)
-        if resumed_at is None and config.start_from is not None:
-            _take_over(trainer, run.path / config.start_from)
+        if resumed_at is None and config.run.start_from is not None:
+            _take_over(trainer, run.path / config.run.start_from)
         with Recorder(run, resumed_at) as recorder:
             is_over = _Session(run, trainer, recorder, progress).play(listener, should_stop)
-        if is_over and config.order is not None:
+        if is_over and config.order.order is not None:
             weights = trainer.learner.networks.arrays()
             write_outcome(run, config, progress.gate, Policy(weights, config.as_dict()))
         return is_over
@@ -126,7 +126,7 @@ class _Session:
         mark = kept = time.perf_counter()
         for update in trainer.updates():
             _check_finite(update)
-            if not self._config.is_cage:
+            if not self._config.env.is_cage:
                 progress.returns += update.finished.returns
             now = time.perf_counter()
             known = update.wait_seconds + update.update_seconds
@@ -138,31 +138,31 @@ class _Session:
             if is_over or self._is_check_due(update.episodes):
                 self._check(row, listener)
             if is_over:
-                if self._config.order is not None:
-                    progress.gate.finish(row, gated=self._config.is_gated)
+                if self._config.order.order is not None:
+                    progress.gate.finish(row, gated=self._config.order.stops_early)
                 self._keep(finished=True)
                 return True
             if should_stop():
                 self._keep()
                 return False
-            if now - kept >= self._config.checkpoint_seconds:
+            if now - kept >= self._config.run.checkpoint_seconds:
                 self._keep()
                 kept = now
         return True
 
     def _is_over(self, row: Row) -> bool:
         config = self._config
-        is_judged = config.is_gated and self._progress.gate.judge(row, config)
-        return is_judged or row["episodes"] == config.total_episodes
+        is_judged = config.order.stops_early and self._progress.gate.judge(row, config.order)
+        return is_judged or row["episodes"] == config.run.total_episodes
 
     def _is_check_due(self, episodes: int) -> bool:
-        return episodes >= self._progress.checked + self._config.check_interval
+        return episodes >= self._progress.checked + self._config.run.eval_interval
 
     def _check(self, row: Row, listener: Listener) -> None:
         """Score the policy, and keep it if none was better."""
         progress, config = self._progress, self._config
         networks = self._trainer.learner.networks
-        made = check(config, networks) if config.is_cage else check_of_returns(progress.returns)
+        made = check(config, networks) if config.env.is_cage else check_of_returns(progress.returns)
         progress.checked = int(row["episodes"])
         progress.returns = []
         known = not math.isnan(made.score)

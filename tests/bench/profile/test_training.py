@@ -11,18 +11,18 @@ from cagepool import runs
 from cagepool.bench.profile.result import Profile
 from cagepool.bench.profile.train import profile_training
 from cagepool.runs import Columns
-from cagepool.train.config import from_dict
+from cagepool.train.config import TrainConfig
 from cagepool.train.rollout import Collector
 from tests.train.listening import Silent, never
 
-SMALL = {"n_envs": 50, "max_steps": 25, "update_steps": 25, "total_episodes": 600, "checks": 2,
-         "check_episodes": 20, "red_agent": "b_line"}  # fmt: skip
+SMALL = {"n_envs": 50, "max_steps": 25, "update_steps": 25, "total_episodes": 600, "n_evals": 2,
+         "n_eval_episodes": 20, "red_agent": "b_line"}  # fmt: skip
 COLLECTING = ("policy forward", "sampling", "env step", "transport", "waiting",
               "true state, compliance", "storing")  # fmt: skip
 
 
 def profiled(folder: Path, **settings: Any) -> tuple[Profile, Columns]:
-    run = runs.create(folder, from_dict({**SMALL, **settings}).as_dict(), "0")
+    run = runs.create(folder, TrainConfig.from_flat(**{**SMALL, **settings}).as_dict(), "0")
     return profile_training(run, Silent(), never), run.metrics()
 
 
@@ -107,8 +107,13 @@ def test_the_part_of_an_update_in_another_thread_is_shown_beside(tmp_path: Path)
 
 
 def test_an_order_kept_in_workers_is_judged_in_a_stage_of_its_own(tmp_path: Path) -> None:
-    settings = {"n_envs": 4, "total_episodes": 12, "order": "critical_first", "gate": False}
-    profile, _ = profiled(tmp_path / "run", backend="workers", appraisal_episodes=2, **settings)
+    settings = {
+        "n_envs": 4,
+        "total_episodes": 12,
+        "order": "critical_first",
+        "early_stopping": False,
+    }
+    profile, _ = profiled(tmp_path / "run", backend="workers", order_eval_episodes=2, **settings)
     stages = profile.stages()
     assert min(stages[name] for name in ("true state, compliance", "waiting", "transport")) > 0
     assert "env step" not in stages
@@ -118,8 +123,8 @@ def test_an_order_kept_in_workers_is_judged_in_a_stage_of_its_own(tmp_path: Path
 
 
 def test_an_order_kept_in_the_core_is_part_of_its_step(tmp_path: Path) -> None:
-    settings = {"total_episodes": 100, "order": "critical_first", "gate": False}
-    profile, _ = profiled(tmp_path / "run", appraisal_episodes=2, **settings)
+    settings = {"total_episodes": 100, "order": "critical_first", "early_stopping": False}
+    profile, _ = profiled(tmp_path / "run", order_eval_episodes=2, **settings)
     assert "true state, compliance" not in profile.stages()
     assert any("inside the core" in note for note in profile.notes)
 

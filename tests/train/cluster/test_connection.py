@@ -38,4 +38,4 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 def test_an_address_without_the_backend_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["train", "--ray-address", "auto"]) == 2
-    assert capsys.readouterr().err == "cagepool: ray_address needs backend ray, got auto\n"
+    assert capsys.readouterr().err == "cagepool: --ray-address needs --backend ray, got auto\n"

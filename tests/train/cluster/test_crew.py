@@ -1,7 +1,6 @@
 """Training on a real cluster: two raylets, one of which is killed."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from tests.train.test_resume import SMALL, after, trained
 
 pytestmark = pytest.mark.ray
 
-TWO = replace(
-    SMALL, backend="ray", ray_actors=2, overlap=True, order="reverse", order_input=True, gate=False
+TWO = SMALL.with_settings(
+    backend="ray", ray_actors=2, overlap=True, order="reverse", order_input=True,
+    early_stopping=False,
 )  # fmt: skip
 
 
@@ -59,9 +59,9 @@ def numbers_of(path: Path) -> dict[str, Any]:
     ids=["in turn", "async", "workers"],
 )
 def test_one_actor_gives_the_same_numbers_as_none(tmp_path: Path, settings: dict[str, Any]) -> None:
-    config = replace(SMALL, **settings)
+    config = SMALL.with_settings(**settings)
     local = trained(tmp_path / "local", config)
-    by_ray = trained(tmp_path / "ray", replace(config, backend="ray"))
+    by_ray = trained(tmp_path / "ray", config.with_settings(backend="ray"))
 
     assert numbers_of(by_ray) == numbers_of(local)
 
@@ -82,7 +82,7 @@ def test_a_node_killed_in_training_costs_nothing_and_is_counted(
 
     assert command(["runs", str(tmp_path)]) == 0
     assert f"{run.path}: 1 actor replaced\n" in capsys.readouterr().out
-    assert run.metrics()["episodes"][-1] == TWO.total_episodes
+    assert run.metrics()["episodes"][-1] == TWO.run.total_episodes
     assert numbers_of(run.path) == numbers_of(undisturbed)
 
 
@@ -99,8 +99,8 @@ def test_a_run_of_two_actors_resumes_to_the_same_numbers(
 
 @pytest.mark.usefixtures("cluster")
 def test_shares_that_end_at_different_moments_spend_the_budget_exactly() -> None:
-    config = replace(
-        SMALL, env="tests.train.scripted:Counting", backend="ray", ray_actors=2, n_envs=3,
+    config = SMALL.with_settings(
+        env="tests.train.scripted:Counting", backend="ray", ray_actors=2, n_envs=3,
         total_episodes=50, update_steps=5,
     )  # fmt: skip
     with Trainer(config) as trainer:
@@ -113,14 +113,14 @@ def test_shares_that_end_at_different_moments_spend_the_budget_exactly() -> None
 @pytest.mark.usefixtures("cluster")
 def test_an_error_in_an_actor_reaches_the_caller() -> None:
     with pytest.raises(ValueError, match=r"^env must be an id that Gymnasium knows.*no such"):
-        Trainer(TrainConfig(env="no such", backend="ray"))
+        Trainer(TrainConfig.from_flat(env="no such", backend="ray"))
 
 
 def test_more_actors_than_games_are_refused() -> None:
     with pytest.raises(ValueError, match="got 3 for 2 games"):
-        Trainer(TrainConfig(n_envs=2, backend="ray", ray_actors=3))
+        Trainer(TrainConfig.from_flat(n_envs=2, backend="ray", ray_actors=3))
 
 
 def test_actors_without_ray_are_refused() -> None:
-    with pytest.raises(ValueError, match="ray_actors needs backend ray, got auto"):
-        TrainConfig(ray_actors=2)
+    with pytest.raises(ValueError, match=r"env\.ray_actors needs env\.backend ray, got auto"):
+        TrainConfig.from_flat(ray_actors=2)

@@ -86,7 +86,7 @@ class _Watched:
             trainer.close()
             raise ValueError(
                 "a profile needs games that this process plays or has played by its workers, "
-                f"got backend {trainer.config.backend}"
+                f"got backend {trainer.config.env.backend}"
             )
         found, clock, station = Instruments(), self._clock, crew.station
         self.notes += notes_on(station.collector.envs)
@@ -97,7 +97,7 @@ class _Watched:
         for rollout in station.rollouts:
             found.watch(clock, rollout, "begin", Stage.STORING)
         found.put(vars(trainer.learner)["_executor"], "submit", self._awaited)
-        if trainer.config.overlap:
+        if trainer.config.ppo.overlap:
             found.put(vars(crew)["_executor"], "submit", self._awaited)
         return found
 

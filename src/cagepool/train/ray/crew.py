@@ -124,10 +124,10 @@ class RayCrew:
 
     def __init__(self, config: TrainConfig) -> None:
         """Start the actors, in the cluster that is connected or in one of their own."""
-        parts = shares(config, config.ray_actors)
+        parts = shares(config, config.env.ray_actors)
         self._stack = ExitStack()
         with ExitStack() as started:
-            started.enter_context(connected(None, config.ray_actors))
+            started.enter_context(connected(None, config.env.ray_actors))
             self._places = [_Place(config, share) for share in parts]
             started.callback(self._dismiss)
             shapes = [place.opened() for place in self._places]

@@ -100,9 +100,10 @@ def _trained(name: str, given: Files) -> Files:
 def _needed(run: runs.Run) -> Files:
     """The settings of a run, and the last policy of the one from which it starts."""
     found = {f"{run.path.name}/{runs.CONFIG}": (run.path / runs.CONFIG).read_bytes()}
-    if run.settings["start_from"] is None:
+    start_from = run.settings["run"]["start_from"]
+    if start_from is None:
         return found
-    parent = runs.open_run(run.path / run.settings["start_from"])
+    parent = runs.open_run(run.path / start_from)
     checkpoint = parent.checkpoint("last").path
     beside = run.path.parent.resolve()
     origin = parent.path.resolve()
