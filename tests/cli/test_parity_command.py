@@ -36,7 +36,7 @@ def test_games_that_agree_are_counted(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["parity", "--seed", "3"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "CybORG, edition 2.1, and its native replay; blue mixed, seed 3"
+    assert lines[0] == "CybORG, edition 2.1, against its native replay; blue mixed, seed 3"
     assert ["B_lineAgent", "on", "9", "900", "1", "0"] in [line.split() for line in lines]
 
 

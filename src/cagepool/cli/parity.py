@@ -1,4 +1,4 @@
-"""`cagepool parity`: is the native game still CybORG's?"""
+"""`cagepool parity`: compare the native simulator with CybORG, step by step."""
 
 import json
 import sys
@@ -12,48 +12,52 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import arg
 
+from cagepool.cli import EXIT_FAILURE
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.parity import BLUES, ParityResult, ParityTrial, Recording, cells, joined
 from cagepool.cyborg.parity import play as play_trial
 from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
 
-DIFFERENT = 1
-SHOWN = 20  # mismatches that are printed
+MAX_MISMATCHES = 20  # printed
 GREENS = {"both": (False, True), "off": (False,), "on": (True,)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parity:
-    """Play CybORG, replay its draws natively, and count the fields that differ: none may."""
+    """Replay games of CybORG natively with the same random draws, and count the mismatches.
+
+    The exit code is 1 if any field of any step differs.
+    """
 
     episodes: int = ParityTrial.episodes
-    """Games against each red, with green and without."""
+    """Games per red agent, each with and without GreenAgent."""
     red: Annotated[
-        tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.")
+        tuple[str, ...],
+        arg(help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}."),
     ] = ParityTrial.red
     green: Literal["both", "off", "on"] = "both"
-    """Whether GreenAgent scans hosts."""
-    blue: Annotated[str, arg(help=f"The defender: {', '.join(BLUES)}; mixed: they take turns.")] = (
-        ParityTrial.blue
-    )
+    """Play with GreenAgent (on), without it (off), or both."""
+    blue: Annotated[
+        str, arg(help=f"Defender: {', '.join(BLUES)}. mixed alternates between the others.")
+    ] = ParityTrial.blue
     edition: str = ParityTrial.edition
-    """What CybORG must play: 2.1, leaderboard, or auto for whatever it plays."""
+    """Required edition of CybORG: 2.1 or leaderboard. auto accepts both."""
     seed: int = ParityTrial.seed
-    """Decides all luck: the same seed plays the same games."""
+    """Random seed of the games."""
     max_steps: int = ParityTrial.max_steps
-    """Steps of a game."""
+    """Steps per game."""
     checkout: Annotated[
-        str | None, arg(help=f"Folder of CybORG, if neither {VARIABLE} names it nor pip has it.")
+        str | None, arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package.")
     ] = ParityTrial.checkout
     out: Path | None = None
-    """Write what was recorded to this .npz file, as a trace (docs/traces.md)."""
+    """Write the recorded games to this .npz file, as a trace (docs/traces.md)."""
     json: bool = False
     """Print JSON instead of a table."""
 
 
 def parity(command: Parity) -> None:
-    """Compare, print what came of it, and exit with 1 if anything differs."""
+    """Compare the simulators, print the mismatches, and exit with 1 if there are any."""
     trial = ParityTrial(
         episodes=command.episodes,
         max_steps=command.max_steps,
@@ -68,37 +72,37 @@ def parity(command: Parity) -> None:
         raise ValueError(f"out must be in a folder that exists, got {command.out}")
     recordings: list[Recording] = []
     try:
-        result = _played(trial, recordings if command.out else None)
+        result = _run_trial(trial, recordings if command.out else None)
     except CybORGNotFoundError as error:
         raise ValueError(str(error)) from None
     if command.out and recordings:
-        trace = joined([one.trace for one in recordings])
-        np.savez_compressed(command.out, **trace)  # type: ignore[arg-type] # knows one keyword
+        trace = joined([recording.trace for recording in recordings])
+        np.savez_compressed(command.out, **trace)  # type: ignore[arg-type] # stubs of NumPy
     console = CommandConsole()
     if command.json:
         console.out(json.dumps(_as_dict(trial, result), indent=2))
     else:
         _print(console, trial, result)
     if result.faults:
-        sys.exit(DIFFERENT)
+        sys.exit(EXIT_FAILURE)
 
 
-def _played(trial: ParityTrial, kept: list[Recording] | None) -> ParityResult:
-    """Play with a bar that shows how far it is, if somebody may be looking."""
+def _run_trial(trial: ParityTrial, recordings: list[Recording] | None) -> ParityResult:
+    """Play the games with a progress bar; append them to `recordings` if given."""
     with progress_bars() as progress:
         bar = progress.add_task("playing CybORG", total=trial.episodes * len(cells(trial)))
 
         def advance(recording: Recording) -> None:
             progress.advance(bar)
-            if kept is not None and not recording.reused_pid:
-                kept.append(recording)
+            if recordings is not None and not recording.reused_pid:
+                recordings.append(recording)
 
         return play_trial(trial, advance)
 
 
 def _print(console: Console, trial: ParityTrial, result: ParityResult) -> None:
     console.print(
-        f"CybORG, edition {result.edition}, and its native replay; blue {trial.blue}, "
+        f"CybORG, edition {result.edition}, against its native replay; blue {trial.blue}, "
         f"seed {trial.seed}"
     )
     table = Table("red", "green", box=box.SIMPLE_HEAD)
@@ -108,10 +112,10 @@ def _print(console: Console, trial: ParityTrial, result: ParityResult) -> None:
         counts = (tally.episodes, tally.steps, tally.set_aside, len(tally.faults))
         table.add_row(cell.red, "on" if cell.green else "off", *map(str, counts))
     console.print(table)
-    for cell, fault in result.faults[:SHOWN]:
+    for cell, fault in result.faults[:MAX_MISMATCHES]:
         console.print(f"{cell.red}, green {'on' if cell.green else 'off'}, {fault}")
-    if len(result.faults) > SHOWN:
-        console.print(f"and {len(result.faults) - SHOWN} more")
+    if len(result.faults) > MAX_MISMATCHES:
+        console.print(f"and {len(result.faults) - MAX_MISMATCHES} more")
 
 
 def _as_dict(trial: ParityTrial, result: ParityResult) -> dict[str, object]:
@@ -125,6 +129,8 @@ def _as_dict(trial: ParityTrial, result: ParityResult) -> dict[str, object]:
         }
         for cell, tally in result.tallies.items()
     ]
-    shown = [{**asdict(cell), **fault._asdict()} for cell, fault in result.faults[:SHOWN]]
+    mismatches = [
+        {**asdict(cell), **fault._asdict()} for cell, fault in result.faults[:MAX_MISMATCHES]
+    ]
     settings = {"edition": result.edition, "blue": trial.blue, "seed": trial.seed}
-    return {**settings, "cells": counts, "first_mismatches": shown}
+    return {**settings, "cells": counts, "first_mismatches": mismatches}

@@ -1,4 +1,4 @@
-"""`cagepool report`: one page about one or several runs."""
+"""`cagepool report`: HTML report of runs, searches or benchmarks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,26 +8,28 @@ from tyro.conf import Positional, arg
 
 from cagepool import _optional
 
-PAGE = "report.html"
+FILE_NAME = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Write one HTML page about runs, with scores, curves and a replay, or about benches."""
+    """Write an HTML report of runs (scores, learning curves, replay), a search, or benchmarks."""
 
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN...")]
-    """Run folders; several are compared. Or JSON files of `cagepool bench`."""
+    """Run folders, which are compared if there are several; the folder of a search; or JSON files of
+    `cagepool bench`."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """The page; none: report.html in the run's folder, or here if there are several."""
+    """HTML file to write. Default: report.html in the run folder, or in the current folder if there
+    are several."""
 
 
 def report(command: Report) -> None:
-    """Write one HTML page about runs, and say where it is."""
+    """Write the report and print its path."""
     with _optional.needed("a report", "report", "matplotlib", "jinja2"):
         from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
 
-    alone = len(command.runs) == 1 and command.runs[0].is_dir()
-    folder = command.runs[0] if alone else Path()
-    out = command.out or folder / PAGE
+    is_single_run = len(command.runs) == 1 and command.runs[0].is_dir()
+    folder = command.runs[0] if is_single_run else Path()
+    out = command.out or folder / FILE_NAME
     write_report(command.runs, out)
     print(out)
