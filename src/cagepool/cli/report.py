@@ -16,8 +16,7 @@ class Report:
     """Write an HTML report of runs (scores, learning curves, replay), a search, or benchmarks."""
 
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN...")]
-    """Run folders, which are compared if there are several; the folder of a search; or JSON files of
-    `cagepool bench`."""
+    """One or several run folders, the folder of a search, or JSON files of `cagepool bench`."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """HTML file to write. Default: report.html in the run folder, or in the current folder if there
     are several."""
