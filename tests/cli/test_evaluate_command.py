@@ -93,7 +93,7 @@ def test_keeping_an_order_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_cyborg_is_shown_beside_native_games(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without CybORG, a stand-in for it; the real one is played in tests/evaluate/test_agent.py."""
+    """Without CybORG, a stand-in for it; the real one is played in tests/cyborg/test_engine.py."""
 
     class Stand(NativeEngine):
         name = "cyborg"

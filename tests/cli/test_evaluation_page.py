@@ -34,7 +34,7 @@ def test_an_evaluation_from_python_prints_a_score_and_the_loss() -> None:
 
 @pytest.mark.parity
 def test_an_agent_plays_in_a_loop_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(locate.folder(locate.load()).parent), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(locate.package_folder(locate.load()).parent), prepend=":")
 
     done = python("-c", AGENT.replace("range(10)", "range(2)").replace("range(100)", "range(20)"))
 

@@ -8,14 +8,21 @@ import pytest
 
 from cagepool.cli import parity as command
 from cagepool.cli.main import run
-from cagepool.cyborg.parity import Cell, Mismatch, ParityResult, ParityTrial, Recording, Tally
+from cagepool.cyborg.parity import (
+    Cell,
+    CellResult,
+    Mismatch,
+    ParityConfig,
+    ParityResult,
+    Recording,
+)
 from tests.cli.command import cagepool
 
-CLEAN = Tally(episodes=9, steps=900, set_aside=1)
-WRONG = Tally(
+CLEAN = CellResult(episodes=9, steps=900, set_aside=1)
+WRONG = CellResult(
     episodes=10,
     steps=1000,
-    faults=[Mismatch(3, step, "s_ot[0]", "1", "0") for step in range(30)],
+    mismatches=[Mismatch(3, step, "s_ot[0]", "1", "0") for step in range(30)],
 )
 
 
@@ -24,10 +31,10 @@ def _found(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
     """Nothing is played; the parameter is what was found out about B_line with green."""
     result = ParityResult("2.1", {Cell("B_lineAgent", green=True): request.param})
 
-    def played(_trial: ParityTrial, _told: Callable[[Recording], None]) -> ParityResult:
+    def played(_trial: ParityConfig, _told: Callable[[Recording], None]) -> ParityResult:
         return result
 
-    monkeypatch.setattr(command, "play_trial", played)
+    monkeypatch.setattr(command, "run_parity", played)
 
 
 @pytest.mark.parametrize("_found", [CLEAN], indirect=True)

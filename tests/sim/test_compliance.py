@@ -270,13 +270,11 @@ def test_compliance_is_the_share_of_all_decisions() -> None:
     assert (summary.fixes, summary.wasted_fixes) == (5, 0)
 
 
-def test_by_the_older_definition_compliance_is_the_mean_of_episodes_and_half_without_a_fix() -> (
-    None
-):
+def test_older_compliance_is_the_mean_of_episodes_and_half_without_a_fix() -> None:
     assert compliance_summary(EPISODES, "seed").compliance == (0.5 + 0.75 + 1.0) / 3
 
 
-def test_by_the_older_definition_wasted_fixes_are_compliant_and_cover_no_threat() -> None:
+def test_by_the_older_definition_wasted_fixes_comply_and_cover_no_threat() -> None:
     # 2 fixes while nothing was threatened, then 1 of 4 steps with a threat was used for a fix.
     summary = compliance_summary(np.array([[2, 1, 2, 3, 4]]), "seed")
     assert (summary.compliance, summary.coverage) == (2 / 3, 1 / 4)

@@ -15,8 +15,15 @@ from tyro.conf import arg
 from cagepool.cli import EXIT_FAILURE
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
-from cagepool.cyborg.parity import BLUES, ParityResult, ParityTrial, Recording, cells, joined
-from cagepool.cyborg.parity import play as play_trial
+from cagepool.cyborg.parity import (
+    FUZZ_POLICIES,
+    ParityConfig,
+    ParityResult,
+    Recording,
+    concatenate_traces,
+    parity_cells,
+    run_parity,
+)
 from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
 
 MAX_MISMATCHES = 20  # printed
@@ -30,26 +37,26 @@ class Parity:
     The exit code is 1 if any field of any step differs.
     """
 
-    episodes: int = ParityTrial.episodes
+    episodes: int = ParityConfig.episodes
     """Games per red agent, each with and without GreenAgent."""
     red: Annotated[
         tuple[str, ...],
         arg(help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}."),
-    ] = ParityTrial.red
+    ] = ParityConfig.red
     green: Literal["both", "off", "on"] = "both"
     """Play with GreenAgent (on), without it (off), or both."""
     blue: Annotated[
-        str, arg(help=f"Defender: {', '.join(BLUES)}. mixed alternates between the others.")
-    ] = ParityTrial.blue
-    edition: str = ParityTrial.edition
+        str, arg(help=f"Defender: {', '.join(FUZZ_POLICIES)}. mixed alternates between the others.")
+    ] = ParityConfig.blue
+    edition: str = ParityConfig.edition
     """Required edition of CybORG: 2.1 or leaderboard. auto accepts both."""
-    seed: int = ParityTrial.seed
+    seed: int = ParityConfig.seed
     """Random seed of the games."""
-    max_steps: int = ParityTrial.max_steps
+    max_steps: int = ParityConfig.max_steps
     """Steps per game."""
     checkout: Annotated[
         str | None, arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package.")
-    ] = ParityTrial.checkout
+    ] = ParityConfig.checkout
     out: Path | None = None
     """Write the recorded games to this .npz file, as a trace (docs/traces.md)."""
     json: bool = False
@@ -58,7 +65,7 @@ class Parity:
 
 def parity(command: Parity) -> None:
     """Compare the simulators, print the mismatches, and exit with 1 if there are any."""
-    trial = ParityTrial(
+    config = ParityConfig(
         episodes=command.episodes,
         max_steps=command.max_steps,
         red=command.red,
@@ -72,65 +79,66 @@ def parity(command: Parity) -> None:
         raise ValueError(f"out must be in a folder that exists, got {command.out}")
     recordings: list[Recording] = []
     try:
-        result = _run_trial(trial, recordings if command.out else None)
+        result = _play_games(config, recordings if command.out else None)
     except CybORGNotFoundError as error:
         raise ValueError(str(error)) from None
     if command.out and recordings:
-        trace = joined([recording.trace for recording in recordings])
+        trace = concatenate_traces([recording.trace for recording in recordings])
         np.savez_compressed(command.out, **trace)  # type: ignore[arg-type] # stubs of NumPy
     console = CommandConsole()
     if command.json:
-        console.out(json.dumps(_as_dict(trial, result), indent=2))
+        console.out(json.dumps(_as_dict(config, result), indent=2))
     else:
-        _print(console, trial, result)
-    if result.faults:
+        _print(console, config, result)
+    if result.mismatches:
         sys.exit(EXIT_FAILURE)
 
 
-def _run_trial(trial: ParityTrial, recordings: list[Recording] | None) -> ParityResult:
+def _play_games(config: ParityConfig, recordings: list[Recording] | None) -> ParityResult:
     """Play the games with a progress bar; append them to `recordings` if given."""
     with progress_bars() as progress:
-        bar = progress.add_task("playing CybORG", total=trial.episodes * len(cells(trial)))
+        bar = progress.add_task("playing CybORG", total=config.episodes * len(parity_cells(config)))
 
         def advance(recording: Recording) -> None:
             progress.advance(bar)
             if recordings is not None and not recording.reused_pid:
                 recordings.append(recording)
 
-        return play_trial(trial, advance)
+        return run_parity(config, advance)
 
 
-def _print(console: Console, trial: ParityTrial, result: ParityResult) -> None:
+def _print(console: Console, config: ParityConfig, result: ParityResult) -> None:
     console.print(
-        f"CybORG, edition {result.edition}, against its native replay; blue {trial.blue}, "
-        f"seed {trial.seed}"
+        f"CybORG, edition {result.edition}, against its native replay; blue {config.blue}, "
+        f"seed {config.seed}"
     )
     table = Table("red", "green", box=box.SIMPLE_HEAD)
     for column in ("episodes", "steps", "set aside", "mismatches"):
         table.add_column(column, justify="right")
-    for cell, tally in result.tallies.items():
-        counts = (tally.episodes, tally.steps, tally.set_aside, len(tally.faults))
-        table.add_row(cell.red, "on" if cell.green else "off", *map(str, counts))
+    for cell, counts in result.cells.items():
+        numbers = (counts.episodes, counts.steps, counts.set_aside, len(counts.mismatches))
+        table.add_row(cell.red, "on" if cell.green else "off", *map(str, numbers))
     console.print(table)
-    for cell, fault in result.faults[:MAX_MISMATCHES]:
-        console.print(f"{cell.red}, green {'on' if cell.green else 'off'}, {fault}")
-    if len(result.faults) > MAX_MISMATCHES:
-        console.print(f"and {len(result.faults) - MAX_MISMATCHES} more")
+    for cell, mismatch in result.mismatches[:MAX_MISMATCHES]:
+        console.print(f"{cell.red}, green {'on' if cell.green else 'off'}, {mismatch}")
+    if len(result.mismatches) > MAX_MISMATCHES:
+        console.print(f"and {len(result.mismatches) - MAX_MISMATCHES} more")
 
 
-def _as_dict(trial: ParityTrial, result: ParityResult) -> dict[str, object]:
-    counts = [
+def _as_dict(config: ParityConfig, result: ParityResult) -> dict[str, object]:
+    rows = [
         {
             **asdict(cell),
-            "episodes": tally.episodes,
-            "steps": tally.steps,
-            "set_aside": tally.set_aside,
-            "mismatches": len(tally.faults),
+            "episodes": counts.episodes,
+            "steps": counts.steps,
+            "set_aside": counts.set_aside,
+            "mismatches": len(counts.mismatches),
         }
-        for cell, tally in result.tallies.items()
+        for cell, counts in result.cells.items()
     ]
     mismatches = [
-        {**asdict(cell), **fault._asdict()} for cell, fault in result.faults[:MAX_MISMATCHES]
+        {**asdict(cell), **mismatch._asdict()}
+        for cell, mismatch in result.mismatches[:MAX_MISMATCHES]
     ]
-    settings = {"edition": result.edition, "blue": trial.blue, "seed": trial.seed}
-    return {**settings, "cells": counts, "first_mismatches": mismatches}
+    settings = {"edition": result.edition, "blue": config.blue, "seed": config.seed}
+    return {**settings, "cells": rows, "first_mismatches": mismatches}

@@ -1,7 +1,7 @@
-"""CybORG, the original simulator: as a Gymnasium environment, as an evaluation engine, in parity.
+"""CybORG, the original simulator: Gymnasium environment, evaluation engine, agent, parity.
 
-Names are imported on first use, and nothing of CybORG before an environment is made. See
-docs/cyborg.md.
+Names are imported on first use. CybORG itself is imported when an environment or engine is made.
+See docs/cyborg.md.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""CybORG as the engine of a trial: its games in worker processes, as arrays like a batch's."""
+"""CybORG as an evaluation engine: games in worker processes, shown as arrays like a batch's."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.cyborg import CybORGEnv, locate
-from cagepool.cyborg.parity.sight import Sight
+from cagepool.cyborg.parity.recorder import TraceRowReader
 from cagepool.envs import make_vec
 from cagepool.envs.workers import WorkerVectorEnv
 from cagepool.evaluate.rollout import Trial
@@ -20,77 +20,77 @@ from cagepool.sim import dtypes
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.types import Float32s, Float64s, Infos, Int32s, Int64s, Observations, Records, Seeds
 
-GAMES_PER_CORE = 4  # more keep a core busy while another finishes its step
-WATCHED = np.dtype([("state", dtypes.TRUE_STATE), ("row", dtypes.TRACE_ROW)])
+GAMES_PER_CORE = 4  # a core steps another game while one waits for its answer
+TRACED_STATE = np.dtype([("state", dtypes.TRUE_STATE), ("row", dtypes.TRACE_ROW)])
 
 
 class CybORGEngine:
-    """CybORG, found as `CybORGEnv` finds it, on all cores."""
+    """Plays trials in CybORG, on all cores."""
 
     name = "cyborg"
 
     def __init__(self, folder: str | None = None) -> None:
-        """Use the CybORG of this folder.
+        """Load CybORG from a folder, or from where `CybORGEnv` finds it.
 
         Raises:
-            CybORGNotFoundError: it is not there, or cannot be imported.
-            ValueError: another CybORG has been imported before.
+            CybORGNotFoundError: CybORG is missing or cannot be imported.
+            ValueError: this process has imported another CybORG.
         """
         self._folder = folder
-        self.edition = locate.edition(locate.load(folder))
+        self.edition = locate.detect_edition(locate.load(folder))
         self.at_once = GAMES_PER_CORE * len(os.sched_getaffinity(0))
 
     @contextmanager
     def open(self, trial: Trial, red: str) -> Iterator[Start]:
-        """Start the workers.
+        """Start the worker processes of a trial against one red agent.
 
         Raises:
-            ValueError: the CybORG found is of another edition.
+            ValueError: CybORG is of another edition than the trial.
         """
         if trial.edition != self.edition:
             raise ValueError(
                 f"edition must be that of the CybORG found, {self.edition}; got {trial.edition!r}"
             )
-        make = partial(
-            WatchedEnv,
+        env_fn = partial(
+            TracedCybORGEnv,
             red=red,
             green=trial.green,
             max_steps=trial.max_steps,
             edition=trial.edition,
             checkout=self._folder,
         )
-        number = min(self.at_once, trial.episodes)
+        num_envs = min(self.at_once, trial.episodes)
         with make_vec(
-            number, env=make, backend="workers", true_state="every", autoreset="disabled"
+            num_envs, env=env_fn, backend="workers", true_state="every", autoreset="disabled"
         ) as envs:
             yield partial(CybORGGames, envs, trial)
 
 
-class WatchedEnv(CybORGEnv):
-    """CybORG whose true state also tells what was done in the last step."""
+class TracedCybORGEnv(CybORGEnv):
+    """CybORG whose true state includes the trace row of the last step."""
 
     def reset(self, **keywords: Any) -> tuple[Observations, Infos]:
         """Start a new episode."""
-        started = super().reset(**keywords)
-        self._sight = Sight(self)
-        self._watched = np.zeros((), WATCHED)
-        return started
+        result = super().reset(**keywords)
+        self._reader = TraceRowReader(self)
+        self._traced_state = np.zeros((), TRACED_STATE)
+        return result
 
     def step(self, action: SupportsIndex) -> tuple[Observations, float, bool, bool, Infos]:
-        """Play one action of blue's."""
-        self._sight.before()
+        """Play one blue action."""
+        self._reader.before_step()
         result = super().step(action)
-        self._watched["state"] = truth = super().true_state()
-        self._sight.after(truth, self._watched["row"])
+        self._traced_state["state"] = true_state = super().true_state()
+        self._reader.after_step(true_state, self._traced_state["row"])
         return result
 
     def true_state(self) -> Records:
-        """State and trace row of the last step, fields of `WATCHED`."""
-        return self._watched
+        """State and trace row of the last step, fields of `TRACED_STATE`."""
+        return self._traced_state
 
 
 class CybORGGames:
-    """Games that are over when their last step is; see `games.Games`."""
+    """One episode of CybORG per seed; implements `evaluate`'s protocol of a batch of games."""
 
     observations: Float32s
     rewards: Float64s
@@ -99,7 +99,7 @@ class CybORGGames:
     counters: Int32s
 
     def __init__(self, envs: WorkerVectorEnv, trial: Trial, seeds: Seeds) -> None:
-        """Start a game for each seed; at most one an environment."""
+        """Start one game per seed; there may be fewer seeds than environments."""
         self._tracker = _compliance_tracker(trial, len(seeds))
         no_counters = np.zeros((0, _core.COUNTER_COUNT), np.int32)
         self.counters = no_counters if self._tracker is None else self._tracker.counters
@@ -110,27 +110,27 @@ class CybORGGames:
         self.rewards = np.zeros(self.games)
         self.moves = np.zeros(self.games, dtypes.MOVES)
         self.true_state = np.zeros(self.games, dtypes.TRUE_STATE)
-        spare = [None] * (envs.num_envs - self.games)
+        unused = [None] * (envs.num_envs - self.games)
         mask = np.arange(envs.num_envs) < self.games
-        shown, _ = envs.reset(seed=[*self._seeds, *spare], options={"reset_mask": mask})
-        self.observations = np.asarray(shown)[: self.games]
+        observations, _ = envs.reset(seed=[*self._seeds, *unused], options={"reset_mask": mask})
+        self.observations = np.asarray(observations)[: self.games]
 
     def step(self, actions: Int64s) -> None:
-        """Play one action in every game."""
-        if self._tracker is not None:  # before the first step nothing but the foothold is held
+        """Play one action per game."""
+        if self._tracker is not None:  # true_state is 0 before the first step: red holds User0 only
             self._tracker.update(self.true_state, actions)
         self._envs.send(actions, self._ids)
         ready = self._envs.recv(min_ready=self.games)
         self.observations[ready.ids] = ready.observations
         self.rewards[ready.ids] = ready.rewards
-        watched: NDArray[Any] = self._envs.true_state[: self.games]
-        self.true_state[:] = watched["state"]
-        rows = watched["row"]
+        traced: NDArray[Any] = self._envs.true_state[: self.games]
+        self.true_state[:] = traced["state"]
+        rows = traced["row"]
         for name in self.moves.dtype.names or ():
             self.moves[name] = actions if name == "blue_action" else rows[name]
 
     def stream_key(self, game: int) -> int:
-        """The seed of the game."""
+        """Seed of a game."""
         return int(self._seeds[game])
 
 

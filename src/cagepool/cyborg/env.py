@@ -1,7 +1,9 @@
 """CybORG's CAGE Challenge 2 as a Gymnasium environment."""
 
 import os
+import random
 from operator import index
+from types import TracebackType
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -9,20 +11,19 @@ from gymnasium import Env
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.cyborg import locate as checkouts
-from cagepool.cyborg.rng import Luck
-from cagepool.cyborg.true_state import TruthReader
+from cagepool.cyborg import locate
+from cagepool.cyborg.true_state import TrueStateReader
 from cagepool.envs import spaces
 from cagepool.sim.names import RED_ALIASES, TRAINABLE_REDS, edition_code
 from cagepool.types import Infos, Observations, Records
 
 
 class CybORGEnv(Env[Observations, SupportsIndex]):
-    """Scenario2 of CybORG behind its challenge wrapper: the original of the native games.
+    """CybORG's Scenario2 behind its ChallengeWrapper.
 
-    Observations, actions, rewards and the true state are those of `Cage2Env`; the luck is
-    CybORG's, so that a seed plays another game here than there. Environments of one process have
-    their own luck each, and leave Python's global generator as they find it.
+    Observations, actions, rewards and the true state are those of `Cage2Env`. CybORG has its own
+    random numbers: a seed plays another game here than there. Each environment of a process keeps
+    its own random state, and leaves Python's global generator unchanged.
     """
 
     def __init__(
@@ -34,44 +35,45 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
         edition: str | None = None,
         checkout: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Make the game; it must be reset before the first step.
+        """Create the game; it must be reset before the first step.
 
         Args:
             red: `B_lineAgent`, `RedMeanderAgent`, `SleepAgent`, or an alias of these.
             green: Whether GreenAgent scans hosts.
-            max_steps: Steps of an episode.
-            edition: What the CybORG found must play; without one, either will do.
-            checkout: Folder of CybORG; without one, the environment variable `CAGEPOOL_CYBORG`
-                names it, or CybORG is installed.
+            max_steps: Steps per episode.
+            edition: Edition that CybORG must have; by default either is accepted.
+            checkout: Folder of CybORG; by default the folder in the environment variable
+                `CAGEPOOL_CYBORG`, or the installed package.
 
         Raises:
-            CybORGNotFoundError: it is not there, or cannot be imported.
-            ValueError: a setting is not one that CybORG knows.
+            CybORGNotFoundError: CybORG is missing or cannot be imported.
+            ValueError: a setting is unknown to CybORG.
         """
         self.red = _checked_red(red)
         if not 1 <= index(max_steps) <= _core.MAX_STEPS:
             raise ValueError(f"max_steps must be from 1 to {_core.MAX_STEPS}, got {max_steps}")
         self.green = green
         self.max_steps = index(max_steps)
-        package = checkouts.load(checkout)
-        self.edition = _checked_edition(edition, checkouts.edition(package))
+        package = locate.load(checkout)
+        self.edition = _checked_edition(edition, locate.detect_edition(package))
         self.observation_space = spaces.observation_space("float32")
         self.action_space = spaces.action_space()
         self._steps_left: int | None = None
-        self._luck = Luck()
-        with self._luck:
-            self._open(str(checkouts.folder(package) / "Shared" / "Scenarios" / "Scenario2.yaml"))
+        self._random_state = IsolatedRandom()
+        scenario = locate.package_folder(package) / "Shared" / "Scenarios" / "Scenario2.yaml"
+        with self._random_state:
+            self._create_cyborg(str(scenario))
 
-    def _open(self, scenario: str) -> None:
-        agents = {"Red": checkouts.part(f"Agents.{self.red}")}
+    def _create_cyborg(self, scenario: str) -> None:
+        agents = {"Red": locate.import_object(f"Agents.{self.red}")}
         if self.green:
-            agents["Green"] = checkouts.part("Agents.GreenAgent")
-        self.cyborg: Any = checkouts.part("CybORG.CybORG")(scenario, "sim", agents=agents)
-        wrapper = checkouts.part("Agents.Wrappers.ChallengeWrapper")("Blue", self.cyborg)
+            agents["Green"] = locate.import_object("Agents.GreenAgent")
+        self.cyborg: Any = locate.import_object("CybORG.CybORG")(scenario, "sim", agents=agents)
+        wrapper = locate.import_object("Agents.Wrappers.ChallengeWrapper")("Blue", self.cyborg)
         self._wrapper = wrapper
-        table = wrapper.env.env.env  # below Gym's wrapper and that of the actions
+        table = wrapper.env.env.env  # BlueTableWrapper, below the Gym and the action wrapper
         controller = self.cyborg.environment_controller
-        self._truth = TruthReader(controller, table, self.red, self.edition)
+        self._true_state = TrueStateReader(controller, table, self.red, self.edition)
 
     def reset(
         self,
@@ -82,48 +84,75 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
         """Start a new episode.
 
         Args:
-            seed: What follows is what `random.seed(seed)` before CybORG's own reset would give;
-                without one, the luck of the last episode goes on.
-            options: None are known.
+            seed: Plays the episode that `random.seed(seed)` before CybORG's own reset would give;
+                without a seed the environment continues its random stream.
+            options: Ignored.
         """
         super().reset(seed=seed)
         if seed is not None:
-            self._luck.seed(seed)
-        with self._luck:
+            self._random_state.seed(seed)
+        with self._random_state:
             observation = self._wrapper.reset()
         self._steps_left = self.max_steps
         return _as_floats(observation), {}
 
     def step(self, action: SupportsIndex) -> tuple[Observations, float, bool, bool, Infos]:
-        """Play one action of blue's.
+        """Play one blue action.
 
         Raises:
             IndexError: the action is out of range; nothing was played.
-            RuntimeError: the episode is over or has not begun.
+            RuntimeError: the episode is over or has not started.
         """
         number = index(action)
         if not 0 <= number < _core.ACTION_COUNT:
             raise IndexError(f"an action must be below {_core.ACTION_COUNT}, got {number}")
-        if not self._steps_left:
-            never = self._steps_left is None
-            raise RuntimeError(
-                "reset must come before step"
-                if never
-                else "the game is over; reset it before the next step"
-            )
-        with self._luck:
+        if self._steps_left is None:
+            raise RuntimeError("reset must come before step")
+        if self._steps_left == 0:
+            raise RuntimeError("the game is over; reset it before the next step")
+        with self._random_state:
             observation, reward, _, _ = self._wrapper.step(number)
         self._steps_left -= 1
         return _as_floats(observation), float(reward), False, self._steps_left == 0, {}
 
     def true_state(self) -> Records:
-        """What red holds and what blue believes, shape (), fields of `sim.layout.TRUE_STATE`."""
-        return self._truth.read()
+        """Red's access and blue's table, shape (), fields of `sim.dtypes.TRUE_STATE`."""
+        return self._true_state.read()
 
     def true_state_dict(self) -> dict[str, Any]:
-        """CybORG's own dictionary of the true state."""
+        """True state as the dictionary that CybORG builds."""
         dictionary: dict[str, Any] = self.cyborg.get_agent_state("True")
         return dictionary
+
+
+class IsolatedRandom:
+    """Own state of Python's global random generator, active inside the `with` block.
+
+    CybORG draws from the global generator. After the block that generator has its former state, so
+    that environments and the caller share no random numbers. The generator is global to all
+    threads: only one thread may be in a block.
+    """
+
+    def __init__(self) -> None:
+        """Start from a random state."""
+        self._state = random.Random().getstate()
+
+    def seed(self, seed: int) -> None:
+        """Set the state that `random.seed` would set."""
+        self._state = random.Random(seed).getstate()
+
+    def __enter__(self) -> None:
+        self._outer_state = random.getstate()
+        random.setstate(self._state)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._state = random.getstate()
+        random.setstate(self._outer_state)
 
 
 def _checked_red(red: str) -> str:

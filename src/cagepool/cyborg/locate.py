@@ -1,4 +1,4 @@
-"""Finding CybORG, which is on no registry, and telling which edition of the game it plays."""
+"""Find and import CybORG, which is on no package registry, and detect its edition."""
 
 import os
 import sys
@@ -14,19 +14,19 @@ REQUIREMENTS = "'numpy<2' gym==0.26.2 pyyaml prettytable paramiko"
 
 
 class CybORGNotFoundError(ImportError):
-    """CybORG, or something that it needs, is not there."""
+    """CybORG or one of its requirements is missing."""
 
 
 def load(checkout: str | os.PathLike[str] | None = None) -> ModuleType:
-    """Import CybORG from a checkout, from the one that `CAGEPOOL_CYBORG` names, or as installed.
+    """Import CybORG from a checkout, from the folder in `CAGEPOOL_CYBORG`, or as installed.
 
     Raises:
-        CybORGNotFoundError: it is not there, or cannot be imported.
-        ValueError: another CybORG has been imported before.
+        CybORGNotFoundError: CybORG is missing or cannot be imported.
+        ValueError: this process has imported another CybORG.
     """
     named = checkout or os.environ.get(VARIABLE)
     if named:
-        _make_importable(_package_folder(Path(named)))
+        _make_importable(_find_package(Path(named)))
     elif find_spec("CybORG") is None:
         raise CybORGNotFoundError(
             "CybORG must be installed, or a checkout of CAGE Challenge 2 named "
@@ -34,46 +34,46 @@ def load(checkout: str | os.PathLike[str] | None = None) -> ModuleType:
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its libraries are old, which users cannot help
+            warnings.simplefilter("ignore")  # deprecations in its old libraries
             return import_module("CybORG")
     except ImportError as error:
         remedy = f"pip install {REQUIREMENTS}"
         raise CybORGNotFoundError(f"CybORG cannot be imported: {error} ({remedy})") from error
 
 
-def part(name: str) -> Any:
-    """Something in CybORG, such as `Agents.B_lineAgent`, once it is loaded."""
+def import_object(name: str) -> Any:
+    """Import an object of the loaded CybORG, such as `Agents.B_lineAgent`."""
     module, _, member = name.rpartition(".")
     return getattr(import_module(f"CybORG.{module}"), member)
 
 
-def folder(package: ModuleType) -> Path:
-    """The folder of the loaded package."""
+def package_folder(package: ModuleType) -> Path:
+    """Folder of the loaded package."""
     assert package.__file__ is not None
     return Path(package.__file__).resolve().parent
 
 
-def edition(package: ModuleType) -> str:
-    """The edition that the loaded CybORG plays, told by the two rules that differ.
+def detect_edition(package: ModuleType) -> str:
+    """Edition that the loaded CybORG plays, by the two rules in which the editions differ.
 
     Raises:
-        ValueError: it is neither; one rule is of one edition and one of the other.
+        ValueError: each of the two rules is of another edition.
     """
-    forgets_ports = hasattr(part("Simulator.Session.RedAbstractSession"), "clearports")  # L1
-    versions = part("Shared.Enums.ProcessVersion")
+    forgets_ports = hasattr(import_object("Simulator.Session.RedAbstractSession"), "clearports")
+    versions = import_object("Shared.Enums.ProcessVersion")
     mail = versions.HARAKA_2_7_0
-    keeps_mail_server = versions.parse_string(mail) is mail  # L2
-    if forgets_ports != keeps_mail_server:
+    keeps_mail_server = versions.parse_string(mail) is mail
+    if forgets_ports != keeps_mail_server:  # docs/rules.md, section 16: L1 and L2
         raise ValueError(
-            f"CybORG must be of edition 2.1 or leaderboard, got one between them: {folder(package)}"
+            "CybORG must be of edition 2.1 or leaderboard, got one between them: "
+            f"{package_folder(package)}"
         )
     return "2.1" if forgets_ports else "leaderboard"
 
 
-def _package_folder(checkout: Path) -> Path:
-    """The package in a checkout, whose root, its CybORG folder or the package may be named."""
-    below = (checkout / "CybORG" / "CybORG", checkout / "CybORG", checkout)
-    for candidate in below:
+def _find_package(checkout: Path) -> Path:
+    """Package folder in a checkout, given its root, its CybORG folder or the package itself."""
+    for candidate in (checkout / "CybORG" / "CybORG", checkout / "CybORG", checkout):
         if (candidate / "Simulator" / "State.py").is_file():
             return candidate.resolve()
     raise CybORGNotFoundError(f"a checkout of CAGE Challenge 2 must hold CybORG, got {checkout}")
@@ -83,7 +83,7 @@ def _make_importable(package: Path) -> None:
     loaded = sys.modules.get("CybORG")
     if loaded is None:
         sys.path.insert(0, str(package.parent))
-    elif folder(loaded) != package:
+    elif package_folder(loaded) != package:
         raise ValueError(
-            f"a process can hold one CybORG only: {folder(loaded)} is loaded, got {package}"
+            f"a process can hold one CybORG only: {package_folder(loaded)} is loaded, got {package}"
         )

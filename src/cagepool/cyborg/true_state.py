@@ -1,4 +1,4 @@
-"""The true state of CybORG, read off its own objects in the layout of the native games."""
+"""Reads CybORG's objects into the true-state record of the native games."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,37 +13,37 @@ from cagepool.types import Records
 
 PRIVILEGED_ACCOUNTS = ("root", "SYSTEM")
 MALWARE_DENSITY = 0.9
-MOST = 255  # what a native game counts up to
+MAX_COUNT = 255  # native games saturate their session counts here
 
 _COMPROMISED = {"No": 0, "Unknown": 1, "User": 2, "Privileged": 3}
 _DECOY_BITS = {decoy.name: 1 << number for number, decoy in enumerate(scenario.DECOYS)}
-_ONE_MORE = 1 << len(scenario.DECOYS)
+_REPEATED_DECOY = 1 << len(scenario.DECOYS)
 _MAIL_SERVERS = ("User3", "User4")
 
 
-class TruthReader:
-    """Looks at one CybORG; neither its dictionary is built nor anything in it changed."""
+class TrueStateReader:
+    """Reads the true state of one CybORG without its slow dictionary, and changes nothing."""
 
     def __init__(self, controller: Any, table: Any, red: str, edition: str) -> None:
-        """Look at a controller and at the wrapper that holds blue's table."""
+        """Read from an environment controller and from the wrapper that holds blue's table."""
         self._controller = controller
         self._table = table
-        self._genuine = locate.part("Shared.Enums.DecoyType").NONE
-        self._vulnerable = locate.part("Shared.Enums.ProcessVersion").HARAKA_2_7_0
+        self._genuine = locate.import_object("Shared.Enums.DecoyType").NONE
+        self._vulnerable = locate.import_object("Shared.Enums.ProcessVersion").HARAKA_2_7_0
         self._constants = np.zeros((), dtypes.TRUE_STATE)
         self._constants["red"] = int(RED_AGENTS[red])
         self._constants["edition"] = int(edition_code(edition))
 
     def read(self) -> Records:
-        """The state as it now stands, shape (), fields of `sim.layout.TRUE_STATE`."""
+        """Return the current state, shape (), fields of `sim.dtypes.TRUE_STATE`."""
         record = self._constants.copy()
         state = self._controller.state
         self._read_sessions(state, record)
         hosts = [state.hosts[name] for name in HOSTS]
         record["decoys"] = [self._decoys(host.processes) for host in hosts]
         record["malware"] = [_has_malware(host.files) for host in hosts]
-        told = self._table.blue_info
-        record["compromised"] = [_COMPROMISED[told[name][-1]] for name in HOSTS]
+        table = self._table.blue_info
+        record["compromised"] = [_COMPROMISED[table[name][-1]] for name in HOSTS]
         server = state.hosts["Op_Server0"]
         record["ot_running"] = any(process.name == "OTService" for process in server.processes)
         record["ot_pid_known"] = server.services["OTService"]["process"] is not None
@@ -65,24 +65,24 @@ class TruthReader:
             else:
                 counts = seen if session.pid in suspicious.get(session.host, ()) else unseen
             counts[host_index(session.host)] += 1
-        users = [one + other for one, other in zip(seen, unseen, strict=True)]
         for name, counts in (
             ("privileged", privileged),
             ("user_seen", seen),
             ("user_unseen", unseen),
         ):
-            record[name] = [min(count, MOST) for count in counts]
+            record[name] = [min(count, MAX_COUNT) for count in counts]
         record["access"] = [
-            2 if above else 1 if user else 0 for above, user in zip(privileged, users, strict=True)
+            2 if privileged[host] else 1 if seen[host] or unseen[host] else 0
+            for host in range(len(HOSTS))
         ]
 
     def _decoys(self, processes: Iterable[Any]) -> int:
-        placed = 0
+        decoys = 0
         for process in processes:
             if process.decoy_type is not self._genuine:
                 bit = _DECOY_BITS[process.name]
-                placed += _ONE_MORE if placed & bit else bit
-        return placed
+                decoys += _REPEATED_DECOY if decoys & bit else bit
+        return decoys
 
     def _is_immune(self, processes: Iterable[Any]) -> bool:
         return any(

@@ -1,4 +1,4 @@
-"""Dictionary form of the true state, with the keys and values that CybORG uses."""
+"""Dictionary form of the true state, with CybORG's keys and values."""
 
 from cagepool.cyborg.dict_state.export import true_state_dict
 

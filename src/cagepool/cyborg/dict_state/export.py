@@ -1,106 +1,119 @@
-"""The true state of one game in the form of CybORG's `get_agent_state('True')`."""
+"""Exports the true state of a native game as the dictionary of `get_agent_state('True')`."""
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
+from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
 from cagepool import _core
-from cagepool.cyborg.dict_state import addresses, enums, scenario
+from cagepool.cyborg.dict_state import scenario
 from cagepool.cyborg.dict_state.scenario import Account, Process, Session
 from cagepool.sim.batch import Batch
-from cagepool.sim.names import HOST_SUBNET, HOSTS, host_index
+from cagepool.sim.names import HOST_SUBNET, HOSTS, SUBNET_HOSTS, host_index
 
 Entry: TypeAlias = dict[str, Any]
 
-_End: TypeAlias = tuple[int, IPv4Address]
+_Endpoint: TypeAlias = tuple[int, IPv4Address]
 
-_FIRST_DECOY, _FIRST_SESSION = 8, 512  # places of a host's processes, for their ids
+_FIRST_DECOY, _FIRST_SESSION = 8, 512  # indices of a host's processes, from which ids are drawn
 _SSH_PORT, _SHELL_PORT = 22, 4444
+# Primes, so that every stride visits all numbers before one repeats.
+_PID_COUNT = 32719  # with the 27 fixed ids of Defender still below 32768
+_PORT_COUNT = 10847
+_FIRST_PORT = 49152
+_FIXED_PIDS = {
+    host: sorted(process.pid for process in processes)
+    for host, processes in scenario.PROCESSES.items()
+}
 
 
 def true_state_dict(batch: Batch, game: int) -> Entry:
-    """The dictionary for one game, built anew at each call.
+    """Build a new dictionary for one game.
 
     Keys, values, their types and their order are CybORG's; the enumerations are those of
-    `cagepool.cyborg.dict_state.enums`, with CybORG's names and numbers. What differs:
+    `cagepool.cyborg.dict_state.scenario`, with CybORG's names and numbers. Differences:
 
-    * Addresses, process ids and ephemeral ports are random ones of our own. They last for the
-      episode (but `reseed` changes them), and a decoy placed anew has the process id it had.
-    * Decoys of a host stand in the order of their numbers, not in that of their placement.
+    * Addresses, process ids and ephemeral ports are drawn from the key of the episode's random
+      stream. They stay for the episode (but `reseed` changes them), and a decoy that is placed
+      again has its former process id.
+    * Decoys of a host are in the order of their numbers, not of their placement.
     * The connections of User0's `RedAbstractSession` list all successful exploits of the episode;
       in CybORG a Restore of User0 empties that list.
 
     Raises:
         IndexError: there is no such game.
     """
-    export = _Export(batch, game)
-    return {"success": enums.TrinaryEnum.UNKNOWN} | {host: export.host(host) for host in HOSTS}
+    builder = _DictBuilder(batch, game)
+    return {"success": scenario.TrinaryEnum.UNKNOWN} | {host: builder.host(host) for host in HOSTS}
 
 
-class _Running(NamedTuple):
+class _OpenSession(NamedTuple):
     """A session with its connections."""
 
     session: Session
     connections: list[Entry]
 
 
-class _Export:
-    """One game's facts, and the entries made of them."""
+class _DictBuilder:
+    """Builds the entries of one game's hosts."""
 
     def __init__(self, batch: Batch, game: int) -> None:
-        self.labels = addresses.of_episode(batch.core.stream_key(game))
-        self.truth = batch.true_state[game]
-        self.opened = list(enumerate(batch.core.session_log(game), start=1))
+        self.labels = _episode_labels(batch.core.stream_key(game))
+        self.true_state = batch.true_state[game]
+        self.red_sessions = list(enumerate(batch.core.session_log(game), start=1))
 
     def host(self, host: str) -> Entry:
-        running = self._starting(host) + self._red(host)
+        sessions = self._starting_sessions(host) + self._red_sessions_on(host)
         return {
             "Processes": [
-                *(self._listener(host, process) for process in self._genuine(host)),
-                *(self._listener(host, decoy) for decoy in self._decoys(host)),
-                *(_process(session.process, connections) for session, connections in running),
+                *(self._service(host, process) for process in self._genuine_processes(host)),
+                *(self._service(host, decoy) for decoy in self._decoys(host)),
+                *(_process(session.process, connections) for session, connections in sessions),
             ],
             "Interface": self._interfaces(host),
-            "Sessions": [_session(session) for session, _ in running],
+            "Sessions": [_session(session) for session, _ in sessions],
             "User Info": [_account(account) for account in scenario.accounts(host)],
             "System info": _system(host),
         }
 
-    def _genuine(self, host: str) -> list[Process]:
-        stopped = () if self.truth["ot_running"] else (scenario.OT_SERVICE,)
+    def _genuine_processes(self, host: str) -> list[Process]:
+        stopped = () if self.true_state["ot_running"] else (scenario.OT_SERVICE,)
         return [process for process in scenario.PROCESSES[host] if process not in stopped]
 
-    def _listener(self, host: str, process: Process) -> Entry:
-        entry = _process(process, [_listening(port, process.address) for port in process.ports])
-        if process.type is enums.ProcessType.SMTP:
-            immune = self.truth["mail_immune"] & {"User3": 1, "User4": 2}.get(host, 0)
-            version = enums.ProcessVersion
+    def _service(self, host: str, process: Process) -> Entry:
+        entry = _process(
+            process, [_listening_socket(port, process.address) for port in process.ports]
+        )
+        if process.type is scenario.ProcessType.SMTP:
+            immune = self.true_state["mail_immune"] & {"User3": 1, "User4": 2}.get(host, 0)
+            version = scenario.ProcessVersion
             entry["Process Version"] = version.UNKNOWN if immune else version.HARAKA_2_7_0
         return entry
 
     def _decoys(self, host: str) -> list[Process]:
-        placed = int(self.truth["decoys"][host_index(host)])
+        bits = int(self.true_state["decoys"][host_index(host)])
         kinds = len(scenario.DECOYS)
-        places = [decoy for decoy in range(kinds) if placed >> decoy & 1]
-        places += range(kinds, kinds + (placed >> kinds))  # more of the last kind, Vsftpd
+        numbers = [decoy for decoy in range(kinds) if bits >> decoy & 1]
+        numbers += range(kinds, kinds + (bits >> kinds))  # repetitions of the last kind, Vsftpd
         return [
-            scenario.decoy(
-                host, min(place, kinds - 1), pid=self.labels.pid(host, _FIRST_DECOY + place)
+            scenario.decoy_process(
+                host, min(number, kinds - 1), pid=self.labels.pid(host, _FIRST_DECOY + number)
             )
-            for place in places
+            for number in numbers
         ]
 
-    def _starting(self, host: str) -> list[_Running]:
-        running = []
-        for place, session in enumerate(scenario.STARTING_SESSIONS[host]):
-            exploits = self.opened if session.agent == "Red" else []
-            connections = [_connection(*reversed(self._ends(*entry))) for entry in exploits]
-            running.append(_Running(self._with_pid(session, host, place), connections))
-        return running
+    def _starting_sessions(self, host: str) -> list[_OpenSession]:
+        result = []
+        for number, session in enumerate(scenario.STARTING_SESSIONS[host]):
+            exploits = self.red_sessions if session.agent == "Red" else []
+            connections = [_connection(*reversed(self._endpoints(*entry))) for entry in exploits]
+            result.append(_OpenSession(self._with_pid(session, host, number), connections))
+        return result
 
-    def _red(self, host: str) -> list[_Running]:
-        running = []
-        for number, flags in self.opened:
-            if not flags & _core.SESSION_ALIVE or _host(flags) != host:
+    def _red_sessions_on(self, host: str) -> list[_OpenSession]:
+        result = []
+        for number, flags in self.red_sessions:
+            if not flags & _core.SESSION_ALIVE or _session_host(flags) != host:
                 continue
             session = scenario.red_session(
                 host,
@@ -108,21 +121,21 @@ class _Export:
                 ssh=bool(flags & _core.SESSION_SSH),
                 privileged=bool(flags & _core.SESSION_PRIVILEGED),
             )
-            connections = [_connection(*self._ends(number, flags))]
-            running.append(
-                _Running(self._with_pid(session, host, _FIRST_SESSION + number), connections)
+            connections = [_connection(*self._endpoints(number, flags))]
+            result.append(
+                _OpenSession(self._with_pid(session, host, _FIRST_SESSION + number), connections)
             )
-        return running
+        return result
 
-    def _with_pid(self, session: Session, host: str, place: int) -> Session:
-        process = session.process._replace(pid=self.labels.pid(host, place))
+    def _with_pid(self, session: Session, host: str, number: int) -> Session:
+        process = session.process._replace(pid=self.labels.pid(host, number))
         return session._replace(process=process)
 
-    def _ends(self, number: int, flags: int) -> tuple[_End, _End]:
-        """Both ends of one of red's connections: on the host that was taken and on User0."""
+    def _endpoints(self, number: int, flags: int) -> tuple[_Endpoint, _Endpoint]:
+        """Endpoints of a red session: on the exploited host and on User0."""
         port = self.labels.port(number)
         near, far = (_SSH_PORT, port) if flags & _core.SESSION_SSH else (port, _SHELL_PORT)
-        return (near, self.labels.hosts[_host(flags)]), (far, self.labels.hosts["User0"])
+        return (near, self.labels.hosts[_session_host(flags)]), (far, self.labels.hosts["User0"])
 
     def _interfaces(self, host: str) -> list[Entry]:
         address = self.labels.hosts[host]
@@ -134,7 +147,47 @@ class _Export:
         ]
 
 
-def _host(flags: int) -> str:
+class _Labels:
+    """Addresses, process ids and ports of one episode; no rule reads them (docs/rules.md, 3.4)."""
+
+    networks: dict[str, IPv4Network]  # by subnet
+    hosts: dict[str, IPv4Address]
+
+    def __init__(self, key: int) -> None:
+        draw = Random(key)
+        blocks = draw.sample(range(4096), len(SUBNET_HOSTS))
+        self.networks, self.hosts = {}, {}
+        for (subnet, hosts), block in zip(SUBNET_HOSTS.items(), blocks, strict=True):
+            network = IPv4Network((int(IPv4Address("10.0.0.0")) + 16 * block, 28))
+            self.networks[subnet] = network
+            addresses = draw.sample(list(network.hosts()), len(hosts))
+            self.hosts.update(zip(hosts, addresses, strict=True))
+        self._pid_walks = {
+            host: (draw.randrange(_PID_COUNT), draw.randrange(1, _PID_COUNT))
+            for host in scenario.PROCESSES
+        }
+        self._port_walk = draw.randrange(_PORT_COUNT), draw.randrange(1, _PORT_COUNT)
+
+    def pid(self, host: str, number: int) -> int:
+        """Process id that no other number on the host has, nor any of its fixed processes."""
+        start, stride = self._pid_walks[host]
+        pid = 1 + (start + stride * number) % _PID_COUNT
+        for fixed in _FIXED_PIDS[host]:
+            pid += pid >= fixed
+        return pid
+
+    def port(self, session: int) -> int:
+        """Ephemeral port of a red session."""
+        start, stride = self._port_walk
+        return _FIRST_PORT + (start + stride * session) % _PORT_COUNT
+
+
+@lru_cache(maxsize=1024)
+def _episode_labels(stream_key: int) -> _Labels:
+    return _Labels(stream_key)
+
+
+def _session_host(flags: int) -> str:
     return HOSTS[flags & _core.SESSION_HOST]
 
 
@@ -143,26 +196,28 @@ def _process(process: Process, connections: list[Entry]) -> Entry:
     if process.parent is not None:
         entry["PPID"] = process.parent
     entry["Process Name"] = process.name
-    entry["Known Process"] = scenario.KNOWN_PROCESSES.get(process.name, enums.ProcessName.UNKNOWN)
+    entry["Known Process"] = scenario.KNOWN_PROCESSES.get(
+        process.name, scenario.ProcessName.UNKNOWN
+    )
     entry["Username"] = process.user
     if process.path is not None:
         entry["Path"] = process.path
-        entry["Known Path"] = scenario.KNOWN_PATHS.get(process.path, enums.Path.UNKNOWN)
+        entry["Known Path"] = scenario.KNOWN_PATHS.get(process.path, scenario.Path.UNKNOWN)
     if connections:
         entry["Connections"] = connections
     entry["Process Type"] = process.type
     return entry
 
 
-def _listening(port: int, address: IPv4Address) -> Entry:
+def _listening_socket(port: int, address: IPv4Address) -> Entry:
     return {
         "local_port": port,
         "local_address": address,
-        "Transport Protocol": enums.TransportProtocol.UNKNOWN,
+        "Transport Protocol": scenario.TransportProtocol.UNKNOWN,
     }
 
 
-def _connection(near: _End, far: _End) -> Entry:
+def _connection(near: _Endpoint, far: _Endpoint) -> Entry:
     return {
         "local_port": near[0],
         "remote_port": far[0],
@@ -197,12 +252,12 @@ def _account(account: Account) -> Entry:
 
 def _system(host: str) -> Entry:
     windows = host in scenario.WINDOWS
-    kind, make = enums.OperatingSystemType, enums.OperatingSystemDistribution
-    release = enums.OperatingSystemVersion
+    kind, make = scenario.OperatingSystemType, scenario.OperatingSystemDistribution
+    release = scenario.OperatingSystemVersion
     return {
         "Hostname": host,
         "OSType": kind.WINDOWS if windows else kind.LINUX,
         "OSDistribution": make.WINDOWS_SVR_2008 if windows else make.UBUNTU,
         "OSVersion": release.W6_1_7601 if windows else release.U18_04_3,
-        "Architecture": enums.Architecture.x64,
+        "Architecture": scenario.Architecture.x64,
     }

@@ -1,12 +1,120 @@
-"""What CybORG's Scenario2 says of its hosts beyond the rules: processes, accounts, systems.
+"""Facts of CybORG's Scenario2 that fill the dictionary of the true state and affect no game.
 
-None of it influences a game; it fills the dictionary of the true state (dictionary.py).
+The enumerations have CybORG's names and numbers; they leave out members that never occur. Tables
+of processes, accounts and sessions follow.
 """
 
+from enum import Enum
 from ipaddress import IPv4Address, IPv4Network
 from typing import NamedTuple
 
-from cagepool.cyborg.dict_state.enums import Path, ProcessName, ProcessType, SessionType
+
+class _Named(Enum):
+    """An enumeration whose members print as their bare names."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TrinaryEnum(_Named):
+    """Outcome of an action."""
+
+    TRUE = 1
+    UNKNOWN = 2
+    FALSE = 3
+
+
+class SessionType(_Named):
+    """Kind of an agent's session."""
+
+    SSH = 2
+    VELOCIRAPTOR_CLIENT = 7
+    VELOCIRAPTOR_SERVER = 8
+    RED_ABSTRACT_SESSION = 10
+    RED_REVERSE_SHELL = 11
+    GREY_SESSION = 12
+
+
+class OperatingSystemType(_Named):
+    """Family of an operating system."""
+
+    WINDOWS = 2
+    LINUX = 3
+
+
+class OperatingSystemDistribution(_Named):
+    """Distribution of an operating system."""
+
+    WINDOWS_SVR_2008 = 4
+    UBUNTU = 8
+
+
+class OperatingSystemVersion(_Named):
+    """Release of an operating system."""
+
+    U18_04_3 = 6
+    W6_1_7601 = 13
+
+
+class Architecture(Enum):
+    """Processor architecture."""
+
+    x64 = 2
+
+
+class ProcessName(Enum):
+    """Programs that CybORG has a number for."""
+
+    UNKNOWN = 1
+    SVCHOST = 2
+    INIT = 3
+    CRON = 4
+    SSHD = 7
+    SMTP = 11
+    FEMITTER = 12
+    APACHE2 = 13
+    SMSS = 17
+    SHELL = 21
+    VELOCLIENT = 26
+    CMD = 28
+
+
+class ProcessType(_Named):
+    """Service that a process offers."""
+
+    UNKNOWN = 1
+    SSH = 2
+    SMB = 4
+    SMTP = 5
+    FEMITTER = 6
+    WEBSERVER = 7
+    RDP = 9
+    MYSQL = 12
+
+
+class ProcessVersion(Enum):
+    """Release of a service."""
+
+    HARAKA_2_7_0 = 7
+    UNKNOWN = 9
+
+
+class Path(Enum):
+    """Folders that CybORG has a number for."""
+
+    UNKNOWN = 1
+    TEMP = 5
+    SBIN = 6
+    BIN = 7
+    USR_SBIN = 8
+    USR_BIN = 9
+
+
+class TransportProtocol(_Named):
+    """Transport protocol of a connection, which CybORG's scenario leaves open."""
+
+    UNKNOWN = 1
+
 
 WINDOWS = ("Enterprise1", "Enterprise2", "User0", "User1", "User2")
 
@@ -14,7 +122,7 @@ ANY_ADDRESS = IPv4Address("0.0.0.0")
 LOOPBACK = IPv4Address("127.0.0.1")
 LOOPBACK_NETWORK = IPv4Network("127.0.0.0/8")
 RESOLVER = IPv4Address("127.0.0.53")
-FORMER_ADDRESS = IPv4Address("10.0.11.88")  # of the machine from which Defender's image was made
+FORMER_ADDRESS = IPv4Address("10.0.11.88")  # in the image of Defender, from its original machine
 
 _OPENSSH = "C:\\Program Files\\OpenSSH\\usr\\sbin"
 
@@ -46,7 +154,7 @@ KNOWN_PATHS = {
 
 
 class Process(NamedTuple):
-    """A process; those that listen do so on one address."""
+    """A process, and the ports on which it listens."""
 
     pid: int
     parent: int | None
@@ -134,7 +242,7 @@ PROCESSES = {
     ),
 }
 
-# By number; process id and user, if it is empty here, come with the host.
+# By index in names.DECOYS. The host determines the process id, and the user where it is empty.
 DECOYS = (
     Process(0, 1, "apache2", "", None, (80,), ProcessType.WEBSERVER),
     Process(0, 1, "femitter", "SYSTEM", None, (21,), ProcessType.FEMITTER),
@@ -148,7 +256,7 @@ DECOYS = (
 
 
 class Account(NamedTuple):
-    """A user of a host."""
+    """A user account of a host."""
 
     name: str
     group: int | None = None
@@ -172,7 +280,7 @@ _LINUX_ACCOUNTS = (
 
 
 class Session(NamedTuple):
-    """An agent's session and the process behind it."""
+    """A session of an agent, and its process."""
 
     agent: str
     number: int
@@ -199,19 +307,19 @@ _GREEN_HOSTS = ("User0", "User1", "User2", "User3", "User4", "Op_Host0", "Op_Hos
 
 
 def accounts(host: str) -> tuple[Account, ...]:
-    """The users of a host."""
+    """User accounts of a host."""
     if host == "Defender":
         return _DEFENDER_ACCOUNTS
     return _WINDOWS_ACCOUNTS if host in WINDOWS else _LINUX_ACCOUNTS
 
 
 def blue_user(host: str) -> str:
-    """The account under which blue works on a host."""
+    """Account of blue's session on a host."""
     return "SYSTEM" if host in ("Enterprise1", "Enterprise2") else "ubuntu"
 
 
-def decoy(host: str, number: int, pid: int) -> Process:
-    """The process of a decoy that blue has placed."""
+def decoy_process(host: str, number: int, pid: int) -> Process:
+    """Process of a decoy on a host."""
     process = DECOYS[number]
     return process._replace(pid=pid, user=process.user or blue_user(host))
 
@@ -234,12 +342,12 @@ def _starting_sessions(host: str) -> list[Session]:
     return sessions
 
 
-# They never end.
+# Sessions from the start of an episode to its end.
 STARTING_SESSIONS = {host: _starting_sessions(host) for host in PROCESSES}
 
 
 def red_session(host: str, number: int, *, ssh: bool, privileged: bool) -> Session:
-    """A session that red has opened by an exploit."""
+    """Session that red opened with an exploit."""
     windows = host in WINDOWS
     if ssh:
         user, parent = ("vagrant", _WINDOWS_SSHD) if windows else ("pi", _SSHD)

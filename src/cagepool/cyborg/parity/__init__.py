@@ -1,21 +1,28 @@
-"""CybORG and the native games in lockstep: record one, replay by the other, compare every field."""
+"""Parity of CybORG and the native games: record one, replay it in the other, compare all fields."""
 
-from cagepool.cyborg.parity.compare import Mismatch, mismatches
-from cagepool.cyborg.parity.fuzz_policies import BLUES
-from cagepool.cyborg.parity.lockstep import Cell, ParityResult, ParityTrial, Tally, cells, play
-from cagepool.cyborg.parity.recorder import Recording, joined, record
+from cagepool.cyborg.parity.compare import Mismatch, replay_mismatches
+from cagepool.cyborg.parity.fuzz_policies import FUZZ_POLICIES
+from cagepool.cyborg.parity.lockstep import (
+    Cell,
+    CellResult,
+    ParityConfig,
+    ParityResult,
+    parity_cells,
+    run_parity,
+)
+from cagepool.cyborg.parity.recorder import Recording, concatenate_traces, record_episode
 
 __all__ = [
-    "BLUES",
+    "FUZZ_POLICIES",
     "Cell",
+    "CellResult",
     "Mismatch",
+    "ParityConfig",
     "ParityResult",
-    "ParityTrial",
     "Recording",
-    "Tally",
-    "cells",
-    "joined",
-    "mismatches",
-    "play",
-    "record",
+    "concatenate_traces",
+    "parity_cells",
+    "record_episode",
+    "replay_mismatches",
+    "run_parity",
 ]

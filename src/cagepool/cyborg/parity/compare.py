@@ -1,4 +1,4 @@
-"""A recording against its replay by the native game."""
+"""Compares recorded episodes with their native replay."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from cagepool.sim.trace import Trace
 
 
 class Mismatch(NamedTuple):
-    """A value in which the two games differ."""
+    """A value in which CybORG and the native game differ."""
 
     episode: int
     step: int
@@ -25,34 +25,36 @@ class Mismatch(NamedTuple):
         return f"{where}: CybORG {self.cyborg}, native {self.native}"
 
 
-def mismatches(trace: Mapping[str, NDArray[Any]]) -> list[Mismatch]:
-    """Every value of a recording that its replay does not show, in order of episode and step."""
+def replay_mismatches(trace: Mapping[str, NDArray[Any]]) -> list[Mismatch]:
+    """Replay a recording and list all values that differ, in order of episode and step."""
     found: list[Mismatch] = []
     for episode in range(len(trace["blue_action"])):
-        part = slice(episode, episode + 1)
-        one = {name: field if name == "meta" else field[part] for name, field in trace.items()}
-        found += (fault._replace(episode=episode) for fault in _of_episode(one))
+        rows = slice(episode, episode + 1)
+        single = {name: field if name == "meta" else field[rows] for name, field in trace.items()}
+        found += (mismatch._replace(episode=episode) for mismatch in _episode_mismatches(single))
     return found
 
 
-def _of_episode(trace: Trace) -> list[Mismatch]:
+def _episode_mismatches(trace: Trace) -> list[Mismatch]:
     try:
         native = replay(trace)
-    except ValueError as refusal:  # a pick that the native game does not have
+    except ValueError as refusal:  # a recorded draw that the native game cannot make
         step = re.search(r"step (\d+)", str(refusal))
         if step is None:
             raise
-        pick, _, _ = str(refusal).partition(" ")
-        said = str(refusal).partition(" must be ")[2]
-        return [Mismatch(0, int(step[1]), pick, said.rpartition(" ")[2], f"must be {said}")]
+        field, _, _ = str(refusal).partition(" ")
+        _, _, condition = str(refusal).partition(" must be ")
+        got = condition.rpartition(" ")[2]
+        return [Mismatch(0, int(step[1]), field, got, f"must be {condition}")]
     fields = [name for name in dtypes.TRACE_ROW.names or () if name in trace]
-    found = [fault for name in fields for fault in _faults(name, trace[name], native[name])]
-    return sorted(found, key=lambda fault: fault.step)
+    found = [mismatch for name in fields for mismatch in _field_mismatches(name, trace, native)]
+    return sorted(found, key=lambda mismatch: mismatch.step)
 
 
-def _faults(field: str, cyborg: NDArray[Any], native: NDArray[Any]) -> Iterator[Mismatch]:
-    """Differences of one episode's (1, step, ...) values."""
-    for place in map(tuple, np.argwhere(cyborg != native)):
-        _, step, *index = place
+def _field_mismatches(field: str, trace: Trace, native: Trace) -> Iterator[Mismatch]:
+    """Mismatches of one field, (1, step, ...), of one episode."""
+    ours, theirs = native[field], trace[field]
+    for position in map(tuple, np.argwhere(theirs != ours)):
+        _, step, *index = position
         name = "".join([field, *(f"[{number}]" for number in index)])
-        yield Mismatch(0, int(step), name, str(cyborg[place]), str(native[place]))
+        yield Mismatch(0, int(step), name, str(theirs[position]), str(ours[position]))

@@ -1,4 +1,4 @@
-"""Defenders that lead CybORG into rare corners; some look at what red does."""
+"""Blue policies that reach rare states of the game; some react to red's last target."""
 
 from collections.abc import Callable
 from random import Random
@@ -6,66 +6,67 @@ from typing import TypeAlias
 
 from cagepool.sim.names import ACTIONS, DECOYS, HOSTS, action_index
 
-Blue: TypeAlias = Callable[[int], int]
-"""The next action, given the host that red went for last, or -1."""
+FuzzPolicy: TypeAlias = Callable[[int], int]
+"""Chooses the next action, given the host of red's last action, or -1."""
 
 SLEEP = action_index("Sleep")
 
-_DECOYS = [f"Decoy{name}" for name in DECOYS]
-_VERBS = ("Analyse", "Remove", "Restore", *_DECOYS)
-_SHY = 15  # steps that B_line needs to get at Op_Server0, if nobody interferes
+_DECOY_VERBS = [f"Decoy{name}" for name in DECOYS]
+_VERBS = ("Analyse", "Remove", "Restore", *_DECOY_VERBS)
+_B_LINE_STEPS = 15  # that B_line needs to reach Op_Server0 without interference
 
 
-def _on(verb: str, host: int) -> int:
+def _action_on(verb: str, host: int) -> int:
     return action_index(f"{verb} {HOSTS[host]}")
 
 
-def sleep(_draw: Random) -> Blue:
-    """Does nothing."""
+def sleep(_draw: Random) -> FuzzPolicy:
+    """Do nothing."""
     return lambda _target: SLEEP
 
 
-def random(draw: Random) -> Blue:
-    """Draws any action."""
+def random(draw: Random) -> FuzzPolicy:
+    """Draw from all actions."""
     return lambda _target: draw.randrange(len(ACTIONS))
 
 
-def chase(draw: Random) -> Blue:
-    """Acts where red has just been, half of the time."""
+def chase(draw: Random) -> FuzzPolicy:
+    """Act on red's last target half of the time, else draw from all actions."""
 
     def act(target: int) -> int:
         if target < 0 or draw.random() < 0.5:
             return draw.randrange(len(ACTIONS))
-        return _on(draw.choice(_VERBS), target)
+        return _action_on(draw.choice(_VERBS), target)
 
     return act
 
 
-def patient(draw: Random) -> Blue:
-    """Lets red have its way for a while, then acts now and then, mostly on red's last hosts."""
-    quiet = draw.randrange(_SHY, 3 * _SHY)
+def patient(draw: Random) -> FuzzPolicy:
+    """Sleep until red has got far, then chase in 30 % of the steps."""
+    quiet_steps = draw.randrange(_B_LINE_STEPS, 3 * _B_LINE_STEPS)
     chasing = chase(draw)
     steps = iter(range(1_000_000))
 
     def act(target: int) -> int:
-        return chasing(target) if next(steps) >= quiet and draw.random() < 0.3 else SLEEP
+        is_active = next(steps) >= quiet_steps and draw.random() < 0.3
+        return chasing(target) if is_active else SLEEP
 
     return act
 
 
-def decoys(draw: Random) -> Blue:
-    """Places decoys that red may see, and wipes them again where red has just been."""
+def decoys(draw: Random) -> FuzzPolicy:
+    """Place decoys, half of them on red's last target, and restore that target now and then."""
 
     def act(target: int) -> int:
         if target >= 0 and draw.random() < 0.2:
-            return _on("Restore", target)
+            return _action_on("Restore", target)
         host = target if target >= 0 and draw.random() < 0.5 else draw.randrange(len(HOSTS))
-        return _on(draw.choice(_DECOYS), host)
+        return _action_on(draw.choice(_DECOY_VERBS), host)
 
     return act
 
 
-BLUES: dict[str, Callable[[Random], Blue]] = {
+FUZZ_POLICIES: dict[str, Callable[[Random], FuzzPolicy]] = {
     "sleep": sleep,
     "random": random,
     "chase": chase,

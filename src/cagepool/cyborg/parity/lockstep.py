@@ -1,50 +1,67 @@
-"""Many episodes of CybORG, each compared with its native replay."""
+"""Plays episodes of CybORG and compares each with the native game, step by step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cagepool import _core
 from cagepool.cyborg import CybORGEnv
-from cagepool.cyborg.parity.compare import Mismatch, mismatches
-from cagepool.cyborg.parity.fuzz_policies import BLUES
-from cagepool.cyborg.parity.recorder import Recording, record
-from cagepool.cyborg.parity.twin import Twin
+from cagepool.cyborg.dict_state import true_state_dict
+from cagepool.cyborg.parity.compare import Mismatch, replay_mismatches
+from cagepool.cyborg.parity.fuzz_policies import FUZZ_POLICIES
+from cagepool.cyborg.parity.recorder import (
+    Recording,
+    Sessions,
+    dictionary_sessions,
+    record_episode,
+)
 from cagepool.evaluate.rollout import red_names
-from cagepool.sim.names import OFFICIAL_REDS, edition_code, red_bitmask
+from cagepool.sim import Batch, BatchConfig, dtypes
+from cagepool.sim.names import HOSTS, OFFICIAL_REDS, edition_code, red_bitmask
 
 MIXED = "mixed"
 AUTO = "auto"
 
+Draws: TypeAlias = dict[str, int]
+
+COPIES = 256
+# The rarest combination of draws, an undetected fourth-best exploit on one host of 13 while green
+# scans one of 8, has a probability of 1 in 70,000.
+ATTEMPTS = 100_000_000 // COPIES
+_DRAW_FIELDS = ("green_host", "red_target", "exploit", "detected")
+_ALL_COPIES = np.arange(COPIES)
+
 
 @dataclass(frozen=True, kw_only=True)
-class ParityTrial:
-    """What is compared."""
+class ParityConfig:
+    """Episodes that are compared."""
 
     episodes: int = 10
-    """Episodes for each red, with green and without."""
+    """Episodes per red agent and green setting."""
     max_steps: int = 100
-    """Steps of an episode."""
+    """Steps per episode."""
     red: tuple[str, ...] = OFFICIAL_REDS
     """Red agents, by class name or alias."""
     greens: tuple[bool, ...] = (False, True)
-    """Without green, with it, or both."""
+    """Green settings: without GreenAgent, with it, or both."""
     blue: str = MIXED
-    """One of `BLUES`, or `mixed`: they take turns."""
+    """One of `FUZZ_POLICIES`, or `mixed`: the episodes alternate between them."""
     seed: int = 0
-    """Decides all luck."""
+    """Random seed of the comparison."""
     edition: str = AUTO
-    """What CybORG must play, or `auto`: whatever it plays."""
+    """Edition that CybORG must have, or `auto` for either."""
     checkout: str | None = None
     """Folder of CybORG; see `CybORGEnv`."""
 
     def __post_init__(self) -> None:
-        """Check what can be checked before CybORG is loaded."""
+        """Check all settings that can be checked without CybORG."""
         red_names(self.red)
-        if self.blue not in (MIXED, *BLUES):
-            raise ValueError(f"blue must be one of {', '.join((MIXED, *BLUES))}; got {self.blue!r}")
+        if self.blue not in (MIXED, *FUZZ_POLICIES):
+            known = ", ".join((MIXED, *FUZZ_POLICIES))
+            raise ValueError(f"blue must be one of {known}; got {self.blue!r}")
         if self.episodes < 1:
             raise ValueError(f"episodes must be at least 1, got {self.episodes}")
         if not 1 <= self.max_steps <= _core.MAX_STEPS:
@@ -57,90 +74,154 @@ class ParityTrial:
 
 @dataclass(frozen=True)
 class Cell:
-    """Whom blue plays against."""
+    """Red agent and green setting of some episodes."""
 
     red: str
     green: bool
 
 
 @dataclass
-class Tally:
-    """What came of the episodes of a cell."""
+class CellResult:
+    """Comparison of the episodes of one cell."""
 
-    episodes: int = 0
+    episodes: int = 0  # compared
     steps: int = 0
-    set_aside: int = 0  # episodes in which a process id was reused; they are not compared
-    faults: list[Mismatch] = field(default_factory=list)
+    set_aside: int = 0  # episodes that are not compared, because a process id was reused
+    mismatches: list[Mismatch] = field(default_factory=list)
 
-    def add(self, recording: Recording, twin: Twin) -> None:
+    def add(self, recording: Recording, follower: "NativeFollower") -> None:
         """Compare one more episode."""
         if recording.reused_pid:
             self.set_aside += 1
             return
-        found = mismatches(recording.trace) or list(twin.mismatches(recording))
-        self.faults += [fault._replace(episode=self.played) for fault in found]
+        found = replay_mismatches(recording.trace) or list(follower.mismatches(recording))
+        self.mismatches += [mismatch._replace(episode=self.recorded) for mismatch in found]
         self.episodes += 1
         self.steps += recording.trace["blue_action"].size
 
     @property
-    def played(self) -> int:
-        """Episodes so far, those set aside included."""
+    def recorded(self) -> int:
+        """Episodes that were recorded, compared or not."""
         return self.episodes + self.set_aside
 
 
 @dataclass(frozen=True)
 class ParityResult:
-    """What came of a trial."""
+    """Comparison of all cells."""
 
     edition: str
-    tallies: dict[Cell, Tally]
+    cells: dict[Cell, CellResult]
 
     @property
-    def faults(self) -> list[tuple[Cell, Mismatch]]:
-        """All mismatches."""
-        return [(cell, fault) for cell, tally in self.tallies.items() for fault in tally.faults]
+    def mismatches(self) -> list[tuple[Cell, Mismatch]]:
+        """Mismatches of all cells."""
+        return [
+            (cell, mismatch)
+            for cell, result in self.cells.items()
+            for mismatch in result.mismatches
+        ]
 
 
-def cells(trial: ParityTrial) -> list[Cell]:
-    """The pairs of red and green that a trial plays."""
-    return [Cell(red, green) for red, green in product(red_names(trial.red), trial.greens)]
+def parity_cells(config: ParityConfig) -> list[Cell]:
+    """Pairs of red agent and green setting that are compared."""
+    return [Cell(red, green) for red, green in product(red_names(config.red), config.greens)]
 
 
-def play(
-    trial: ParityTrial, on_recorded: Callable[[Recording], None] = lambda _recording: None
+def run_parity(
+    config: ParityConfig, on_recorded: Callable[[Recording], None] = lambda _recording: None
 ) -> ParityResult:
-    """Play a trial, telling of each episode.
+    """Record all episodes, compare them, and call `on_recorded` with each.
 
     Raises:
-        CybORGNotFoundError: there is no CybORG to compare with.
-        ValueError: it is of another edition.
+        CybORGNotFoundError: CybORG is missing or cannot be imported.
+        ValueError: CybORG is of another edition.
     """
-    tallies: dict[Cell, Tally] = {}
-    for cell in cells(trial):
-        env = _env(trial, cell)
-        twin = Twin(red=cell.red, green=cell.green, edition=env.edition, max_steps=trial.max_steps)
-        tallies[cell] = tally = Tally()
-        for episode in range(trial.episodes):
-            recording = record(env, _blue(trial, episode), _seed(trial, cell, episode))
-            tally.add(recording, twin)
+    results: dict[Cell, CellResult] = {}
+    for cell in parity_cells(config):
+        env = _make_env(config, cell)
+        follower = NativeFollower(
+            red=cell.red, green=cell.green, edition=env.edition, max_steps=config.max_steps
+        )
+        results[cell] = result = CellResult()
+        for episode in range(config.episodes):
+            seed = _episode_seed(config, cell, episode)
+            recording = record_episode(env, _blue_policy(config, episode), seed)
+            result.add(recording, follower)
             on_recorded(recording)
-    return ParityResult(env.edition, tallies)
+    return ParityResult(env.edition, results)
 
 
-def _env(trial: ParityTrial, cell: Cell) -> CybORGEnv:
+class NativeFollower:
+    """A native game that follows recorded episodes by rejection sampling of its random draws.
+
+    Each step is played by many copies of the game with new seeds, until a copy makes the recorded
+    draws; the game continues from that copy. Hence the generator is tested too, which a replay of
+    given draws does not use.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        """Create the game with the settings of `sim.BatchConfig`."""
+        self._batch = Batch(COPIES, BatchConfig(autoreset="disabled", **settings))
+        self._seeds = np.arange(COPIES, dtype=np.uint64)
+
+    def mismatches(self, recording: Recording) -> Iterator[Mismatch]:
+        """Follow a recording, and yield the differences of true states and sessions.
+
+        Raises:
+            RuntimeError: the native game never made the recorded draws.
+        """
+        self._batch.reset(self._seeds)
+        trace = recording.trace
+        for step, action in enumerate(trace["blue_action"][0].tolist()):
+            self._step(action, {name: int(trace[name][0, step]) for name in _DRAW_FIELDS})
+            yield from self._true_state_mismatches(step, recording.true_states[0, step])
+            if step in recording.sessions:
+                yield from self._session_mismatches(step, recording.sessions[step])
+
+    def _step(self, action: int, draws: Draws) -> None:
+        batch = self._batch
+        start = batch.save(_ALL_COPIES[:1])
+        for _ in range(ATTEMPTS):
+            self._seeds += np.uint64(COPIES)
+            batch.reseed(_ALL_COPIES, self._seeds)
+            batch.step(np.full(COPIES, action))
+            agrees = np.all([batch.moves[name] == drawn for name, drawn in draws.items()], axis=0)
+            if agrees.any():
+                chosen = batch.save(np.flatnonzero(agrees)[:1])
+                batch.restore(_ALL_COPIES, chosen * COPIES)
+                return
+            batch.restore(_ALL_COPIES, start * COPIES)
+        raise RuntimeError(f"the native game must be able to draw {draws}, it never did")
+
+    def _true_state_mismatches(self, step: int, theirs: Any) -> Iterator[Mismatch]:
+        ours = self._batch.true_state[0]
+        if theirs.tobytes() == ours.tobytes():
+            return
+        for name in dtypes.TRUE_STATE.names or ():
+            if np.any(theirs[name] != ours[name]):
+                yield Mismatch(0, step, f"true_state {name}", str(theirs[name]), str(ours[name]))
+
+    def _session_mismatches(self, step: int, theirs: Sessions) -> Iterator[Mismatch]:
+        ours = dictionary_sessions(true_state_dict(self._batch, 0))
+        for host in HOSTS:
+            if theirs[host] != ours[host]:
+                yield Mismatch(0, step, f"sessions {host}", str(theirs[host]), str(ours[host]))
+
+
+def _make_env(config: ParityConfig, cell: Cell) -> CybORGEnv:
     return CybORGEnv(
         red=cell.red,
         green=cell.green,
-        max_steps=trial.max_steps,
-        edition=None if trial.edition == AUTO else trial.edition,
-        checkout=trial.checkout,
+        max_steps=config.max_steps,
+        edition=None if config.edition == AUTO else config.edition,
+        checkout=config.checkout,
     )
 
 
-def _blue(trial: ParityTrial, episode: int) -> str:
-    return [*BLUES][episode % len(BLUES)] if trial.blue == MIXED else trial.blue
+def _blue_policy(config: ParityConfig, episode: int) -> str:
+    return [*FUZZ_POLICIES][episode % len(FUZZ_POLICIES)] if config.blue == MIXED else config.blue
 
 
-def _seed(trial: ParityTrial, cell: Cell, episode: int) -> int:
+def _episode_seed(config: ParityConfig, cell: Cell, episode: int) -> int:
     key = (red_bitmask(cell.red), int(cell.green), episode)
-    return int(np.random.SeedSequence(trial.seed, spawn_key=key).generate_state(1)[0])
+    return int(np.random.SeedSequence(config.seed, spawn_key=key).generate_state(1)[0])

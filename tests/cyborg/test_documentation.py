@@ -1,4 +1,4 @@
-"""The page on CybORG runs as printed."""
+"""Code and flags of docs/cyborg.md."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from cagepool.cli.parity import Parity
 from cagepool.cyborg import locate
-from cagepool.cyborg.parity import BLUES
+from cagepool.cyborg.parity import FUZZ_POLICIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cyborg.md").read_text(encoding="utf-8")
 
@@ -28,7 +28,7 @@ def test_the_page_names_what_the_code_asks_for() -> None:
     assert f"{locate.VARIABLE}=" in PAGE
 
 
-def test_the_page_names_every_blue_and_flag() -> None:
-    assert all(f"`{blue}`" in PAGE for blue in BLUES)
+def test_the_page_names_every_fuzz_policy_and_flag() -> None:
+    assert all(f"`{policy}`" in PAGE for policy in FUZZ_POLICIES)
     flags = [name for name in Parity.__dataclass_fields__ if name != "max_steps"]
     assert all(f"--{flag}" in PAGE for flag in flags)

@@ -1,6 +1,5 @@
-"""Looking for CybORG, and what is said where it is not; none of it needs CybORG."""
+"""Finding CybORG, and the errors where it is missing; these tests need no CybORG."""
 
-import random
 import re
 import subprocess
 import sys
@@ -11,9 +10,8 @@ from types import ModuleType
 import pytest
 
 from cagepool.cyborg import CybORGEnv, CybORGNotFoundError, locate
-from cagepool.cyborg.rng import Luck
 
-NOTHING = (
+NOT_FOUND = (
     "CybORG must be installed, or a checkout of CAGE Challenge 2 named by the environment "
     "variable CAGEPOOL_CYBORG; got neither"
 )
@@ -21,18 +19,18 @@ NOTHING = (
 
 @pytest.fixture(autouse=True)
 def _no_cyborg(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As on a machine that has none, and without what the test loads in its place."""
+    """Simulates a machine without CybORG, and unloads what a test loads in its place."""
     monkeypatch.delenv(locate.VARIABLE, raising=False)
     monkeypatch.setattr(locate, "find_spec", lambda _name: None)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in loaded():
+    for name in cyborg_modules():
         monkeypatch.delitem(sys.modules, name)
     yield
-    for name in loaded():
+    for name in cyborg_modules():
         del sys.modules[name]
 
 
-def loaded() -> list[str]:
+def cyborg_modules() -> list[str]:
     return [name for name in sys.modules if name.partition(".")[0] == "CybORG"]
 
 
@@ -45,8 +43,8 @@ def fake_checkout(root: Path, source: str) -> Path:
     return root
 
 
-def test_where_there_is_none_a_sentence_says_what_to_do() -> None:
-    with pytest.raises(CybORGNotFoundError, match=f"^{re.escape(NOTHING)}$"):
+def test_without_cyborg_the_error_says_what_to_do() -> None:
+    with pytest.raises(CybORGNotFoundError, match=f"^{re.escape(NOT_FOUND)}$"):
         CybORGEnv()
 
 
@@ -67,7 +65,7 @@ def test_any_folder_of_a_checkout_may_be_named(tmp_path: Path, below: str) -> No
     fake_checkout(tmp_path, "ANSWER = 42")
     package = locate.load(tmp_path / below)
     assert package.ANSWER == 42
-    assert locate.folder(package) == (tmp_path / "CybORG" / "CybORG").resolve()
+    assert locate.package_folder(package) == (tmp_path / "CybORG" / "CybORG").resolve()
 
 
 def test_what_cyborg_lacks_is_named_with_the_remedy(tmp_path: Path) -> None:
@@ -102,7 +100,7 @@ def test_a_wrong_setting_is_refused_before_cyborg_is_looked_for(
         CybORGEnv(**settings)  # type: ignore[arg-type]
 
 
-def test_importing_our_part_imports_nothing_of_cyborg() -> None:
+def test_importing_the_package_imports_nothing_of_cyborg() -> None:
     program = (
         "import sys, cagepool.cyborg, cagepool.cyborg.parity;"
         "print(*({'CybORG', 'gym'} & {*sys.modules}))"
@@ -111,40 +109,3 @@ def test_importing_our_part_imports_nothing_of_cyborg() -> None:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     assert done.stdout == "\n"
-
-
-def drawn(luck: Luck, count: int) -> list[float]:
-    with luck:
-        return [random.random() for _ in range(count)]
-
-
-def test_the_same_seed_is_the_same_luck_whoever_draws_between() -> None:
-    one, other = Luck(), Luck()
-    one.seed(7)
-    other.seed(7)
-
-    halves = drawn(one, 3)
-    random.random()
-    apart = drawn(other, 6)
-    halves += drawn(one, 3)
-
-    assert halves == apart
-    assert apart[0] == random.Random(7).random()
-
-
-def test_luck_begins_at_random() -> None:
-    assert drawn(Luck(), 3) != drawn(Luck(), 3)
-
-
-def test_the_global_generator_is_left_as_it_was_even_after_an_error() -> None:
-    luck = Luck()
-    before = random.getstate()
-
-    def fail() -> None:
-        with luck:
-            random.random()
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert random.getstate() == before

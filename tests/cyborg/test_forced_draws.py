@@ -1,6 +1,6 @@
-"""Our games against CybORG itself, step by step, in the edition that is installed.
+"""CybORG follows native games step by step: same red actions, random draws forced to ours.
 
-Ours lead: CybORG's red repeats what our red did, and its draws are forced to ours.
+The whole dictionary of the true state is compared. The tests need CybORG, of either edition.
 """
 
 import random
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cagepool import _core
-from cagepool.cyborg.dict_state import enums, scenario, true_state_dict
+from cagepool.cyborg.dict_state import scenario, true_state_dict
 from cagepool.sim import Batch
 from cagepool.sim.names import EXPLOITS, HOSTS, RED_KINDS, SUBNETS, action_index
 from tests.sim.games import rows, started
@@ -29,24 +29,24 @@ SUCCESS = {-1: "UNKNOWN", 0: "FALSE", 1: "TRUE"}
 DECOY_NAMES = [process.name for process in scenario.DECOYS]
 ENUMERATIONS: list[type[Enum]] = [
     value
-    for value in vars(enums).values()
+    for value in vars(scenario).values()
     if isinstance(value, type) and issubclass(value, Enum) and list(value)
 ]
 
 
-class Follower:
-    """CybORG, in which red and luck do as they are told."""
+class ForcedCybORG:
+    """CybORG with given red actions and forced detections."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         module = import_module("CybORG")
         self.next_red: object = None
-        follower = self
+        forced = self
 
         class Scripted:
-            """An agent with no mind of its own."""
+            """Red agent that plays the given action."""
 
             def get_action(self, *_: object) -> object:
-                return follower.next_red
+                return forced.next_red
 
             def nothing(self, *_: object, **__: object) -> None: ...
 
@@ -96,24 +96,24 @@ class Follower:
 
 @pytest.fixture
 def edition(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Told by what becomes of a mail server that is restored."""
-    follower = Follower(monkeypatch)
-    follower.step(action_index("Restore User3"), started().moves[0])
+    """Edition of CybORG, by the version of a restored mail server."""
+    cyborg = ForcedCybORG(monkeypatch)
+    cyborg.step(action_index("Restore User3"), started().moves[0])
     (mail,) = (
         entry
-        for entry in follower.true_state()["User3"]["Processes"]
+        for entry in cyborg.true_state()["User3"]["Processes"]
         if entry["Process Name"] == "smtp"
     )
     return "leaderboard" if mail["Process Version"].name == "UNKNOWN" else "2.1"
 
 
-def described(state: dict[str, Any]) -> list[str]:
-    """A line for each part, without random labels, decoys in the order of their numbers."""
+def summarize(state: dict[str, Any]) -> list[str]:
+    """One line per host, without random labels, decoys in the order of their numbers."""
     names = {state[host]["Interface"][-1]["IP Address"]: host for host in HOSTS}
     lines = [f"{list(state)} {state['success']}"]
     for host in HOSTS:
         fixed = [process.pid for process in scenario.PROCESSES[host]]
-        parts = clean(state[host], names, fixed)
+        parts = without_labels(state[host], names, fixed)
         processes = parts["Processes"]
         places = [place for place, entry in enumerate(processes) if is_decoy(entry)]
         decoys = [processes[place] for place in places]
@@ -129,7 +129,7 @@ def is_decoy(entry: dict[str, Any]) -> bool:
     return entry.get("PPID") == 1 and "Path" not in entry and name in DECOY_NAMES
 
 
-def clean(value: Any, names: dict[IPv4Address, str], fixed: list[int]) -> Any:
+def without_labels(value: Any, names: dict[IPv4Address, str], fixed: list[int]) -> Any:
     if isinstance(value, Enum):
         return type(value).__name__, value.name, value.value, str(value)
     if isinstance(value, IPv4Address):
@@ -137,10 +137,10 @@ def clean(value: Any, names: dict[IPv4Address, str], fixed: list[int]) -> Any:
     if isinstance(value, IPv4Network):
         return value.prefixlen
     if isinstance(value, list):
-        return [clean(item, names, fixed) for item in value]
+        return [without_labels(item, names, fixed) for item in value]
     if not isinstance(value, dict):
         return value
-    entry = {key: clean(item, names, fixed) for key, item in value.items()}
+    entry = {key: without_labels(item, names, fixed) for key, item in value.items()}
     if "PID" in entry and entry["PID"] not in fixed:
         entry["PID"] = "random"
     for end in {"local_port", "remote_port"} & entry.keys():
@@ -150,8 +150,8 @@ def clean(value: Any, names: dict[IPv4Address, str], fixed: list[int]) -> Any:
     return entry
 
 
-def choices(batch: Batch, rng: np.random.Generator) -> tuple[Any, Any]:
-    """A random action, with red's if it is played from outside: one that CybORG would allow."""
+def draw_actions(batch: Batch, rng: np.random.Generator) -> tuple[Any, Any]:
+    """A random blue action, and a red action that CybORG allows if red is `given`."""
     action = rng.integers(0, _core.ACTION_COUNT, 1)
     if batch.config.red != "given":
         return action, None
@@ -180,19 +180,19 @@ def test_every_step_is_that_of_cyborg(
     red: str, seed: int, edition: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random.seed(seed)
-    follower = Follower(monkeypatch)
+    cyborg = ForcedCybORG(monkeypatch)
     batch = started(1, seed, red=red, edition=edition, max_steps=STEPS + 1)
     rng = np.random.default_rng(seed)
-    assert described(true_state_dict(batch, 0)) == described(follower.true_state())
+    assert summarize(true_state_dict(batch, 0)) == summarize(cyborg.true_state())
     for _ in range(STEPS):
-        action, red_action = choices(batch, rng)
+        action, red_action = draw_actions(batch, rng)
         batch.step(action, red_action)
         moves = batch.moves[0]
-        observation, reward = follower.step(int(action[0]), moves)
+        observation, reward = cyborg.step(int(action[0]), moves)
         np.testing.assert_array_equal(batch.observations[0], observation)
         assert batch.rewards[0] == pytest.approx(reward, abs=1e-9)  # theirs is a sum of floats
-        assert follower.success("Red") == SUCCESS[int(moves["red_success"])]
-        assert described(true_state_dict(batch, 0)) == described(follower.true_state())
+        assert cyborg.success("Red") == SUCCESS[int(moves["red_success"])]
+        assert summarize(true_state_dict(batch, 0)) == summarize(cyborg.true_state())
 
 
 @pytest.mark.parametrize("ours", ENUMERATIONS, ids=lambda ours: ours.__name__)
