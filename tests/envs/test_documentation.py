@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("page", "shown"),
     [
-        ("README.md", "in red's hands"),
+        ("README.md", "with a privileged red session"),
         ("docs/environments.md", "Op_Server0"),
         ("docs/own-environments.md", "(4, 13) [0 0 0 0]"),
         ("docs/failures.md", "ValueError: the simulator is gone"),
