@@ -13,18 +13,20 @@ REFUSED_MODULES = re.compile(
     "|free|games|gate|gathering|holder|hosts|inputs|instruments|judge|kept|layout|learning|line"
     "|live|makers|messages|neighbours|official|order|overview|pages|picture|places|probes"
     "|proposal|published|reach|record|recorded|red_sight|reds|remembering|replay|routes|searched"
-    "|searching|session|settings|shapes|shares|sight|slices|station|stepper|tally|traffic"
+    "|searching|session|shapes|shares|sight|slices|station|stepper|tally|traffic"
     "|trainings|transcript|trees|turns|twin|ucb|update|vectors|watching|wire|written"
 )
 # Refused in one package only: the name means something else in another.
 REFUSED_PATHS = (
     *("evaluate/contenders.py", "evaluate/loss.py", "report/folder.py", "search/folder.py"),
     *("cli/progress.py", "sim/actions.py", "train/cluster", "bench/probes", "bench/profile"),
-    *("envs/cyborg", "parity", "cyborg.py", "runs.py"),
+    *("envs/cyborg", "envs/settings.py", "parity", "cyborg.py", "runs.py"),
 )
 REFUSED_SOURCES = ("job", "choose", "waiter", "step_loop", "memory")
-# "station" but not "stationary".
-REFUSED_WORDS = re.compile(r"luck|crew|station(?!ary)|appraisal", re.IGNORECASE)
+# Not "stationary", and not the key of run folders of format 1, which are still read.
+REFUSED_WORDS = re.compile(
+    r"luck|crew|station(?!ary)|appraisal(?!_episodes\": \(\"order\")", re.IGNORECASE
+)
 SUFFIXES = (".py", ".pyi", ".cpp", ".hpp", ".md", ".html", ".js", ".css", ".json", ".svg")
 TEXTS = [
     path
