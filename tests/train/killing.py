@@ -11,14 +11,14 @@ import time
 
 import torch
 
-from cagepool.cli import commands  # noqa: F401 - loaded before the forks
 from cagepool.cli.display import TrainDisplay
-from cagepool.cli.main import run
+from cagepool.cli.main import load_commands, run
 from cagepool.train.logging import Row
 
 
 def main(kills: int, *paths: str) -> None:
     """Kill each run so many times; prints how often it was still at work."""
+    load_commands()  # before the forks
     torch.optim.Adam([torch.zeros(1)])  # loads as much as PyTorch itself
     killed = sum(is_killed(path) for path in paths for _ in range(kills))
     sys.stdout.write(str(killed))

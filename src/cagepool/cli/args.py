@@ -1,15 +1,32 @@
-"""Flags of the command line: settings by group, choices, and errors that name flags."""
+"""Parsing of command-line flags: grouped settings, choices, and errors that name flags."""
 
+import io
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import tyro
 from tyro.conf import arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate.resolve import Contender, contender
 from cagepool.train.config import (
     EnvConfig,
     OrderConfig,
@@ -18,18 +35,21 @@ from cagepool.train.config import (
     TrainConfig,
 )
 
-FLAGS = (tyro.conf.FlagCreatePairsOff,)
-# Flags of nested settings are flat, and a flag that has no value by default takes no None.
+# A flag without a default value has no value `None` on the command line.
+FLAGS = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
+# Flags of nested settings are flat.
 NESTED_FLAGS = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
+POSITIONAL_MARKER = get_args(tyro.conf.Positional[str])[1]
+RLLIB_CHECKPOINT = "rllib_checkpoint.json"  # in every checkpoint folder of RLlib
 
 Command = TypeVar("Command")
 
 
 class Unchecked:
-    """Settings as typed; the configuration made of them is checked, with errors like all others."""
+    """Mixin that defers the checks of settings to the configuration that is made of them."""
 
     def __post_init__(self) -> None:
-        """Check nothing."""
+        """Skip the checks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,25 +89,118 @@ def group_flags(config: TrainConfig) -> dict[str, Any]:
     }
 
 
-def parse(command: type[Command], prog: str, arguments: Sequence[str], default: Command) -> Command:
-    """Parse the flags of a command with nested settings.
+def parse(
+    command: type[Command], prog: str, arguments: Sequence[str], default: Command | None = None
+) -> Command:
+    """Parse the flags of a command.
+
+    Args:
+        command: Dataclass with one field per flag, or with groups of flags.
+        prog: Name of the command in the help.
+        arguments: Arguments after the name of the command.
+        default: Default values of a command that has groups of flags.
 
     Raises:
-        SystemExit: they cannot be parsed, or ask for help.
+        ValueError: a flag is unknown, or a value is not one of the choices.
+        SystemExit: the arguments can't be parsed otherwise, or ask for help.
     """
+    errors = io.StringIO()
+    try:
+        with redirect_stderr(errors):
+            result = _call_tyro(command, prog, arguments, default)
+    except SystemExit as exit_:
+        if exit_.code:
+            check_flags(arguments, _known_flags(command, prog, default), prog)
+        sys.stderr.write(errors.getvalue())
+        raise
+    _check_choices(result)
+    return result
+
+
+def print_overview(commands: Mapping[str, type[Any]]) -> NoReturn:
+    """Print the help of the `cagepool` command, and exit."""
+    tyro.extras.subcommand_cli_from_dict(
+        {**commands},
+        prog="cagepool",
+        description="Train, evaluate and benchmark defenders of CAGE Challenge 2. "
+        "--version prints the version.",
+        args=["--help"],
+    )
+    raise SystemExit(0)
+
+
+def check_flags(arguments: Sequence[str], known: Iterable[str], prog: str) -> None:
+    """Raise a ValueError that suggests the nearest flag if an argument is an unknown flag."""
+    known = {*known}
+    for argument in arguments:
+        flag = argument.partition("=")[0].replace("_", "-")
+        if flag == "--":
+            return
+        if flag.startswith("--") and flag not in known:
+            hint = suggestion(flag, known) or f"; {prog} --help lists the flags"
+            raise ValueError(f"unknown flag {flag}{hint}")
+
+
+def suggestion(given: str, choices: Iterable[str]) -> str:
+    """The nearest of the choices as the end of a sentence; empty if none is similar."""
+    nearest = get_close_matches(given, [*choices], n=1)
+    return f", did you mean {nearest[0]}?" if nearest else ""
+
+
+def resolve_blue(name: str, which: str = "best") -> Contender:
+    """The scripted defender of that name, or the policy in that folder, also of RLlib.
+
+    Raises:
+        ValueError: there is no such defender, or the folder holds no policy for CAGE-2.
+    """
+    if name in SCRIPTED or not (Path(name) / RLLIB_CHECKPOINT).is_file():
+        return contender(name, which)
+    from cagepool.integrations.rllib import checkpoint  # noqa: PLC0415 - takes seconds to load
+
+    return checkpoint.contender(Path(name))
+
+
+def _call_tyro(
+    command: type[Command], prog: str, arguments: Sequence[str], default: Command | None
+) -> Command:
+    registry = _choices_registry()
+    if default is None:
+        return tyro.cli(command, prog=prog, args=arguments, config=FLAGS, registry=registry)
     return tyro.cli(
         command,
         prog=prog,
         args=arguments,
         default=default,
         config=NESTED_FLAGS,
-        registry=_choices_registry(),
+        registry=registry,
     )
+
+
+def _known_flags(command: type[Command], prog: str, default: Command | None) -> set[str]:
+    """All flags of a command, from its help."""
+    text = io.StringIO()
+    with redirect_stdout(text), suppress(SystemExit):
+        _call_tyro(command, prog, ["--help"], default)
+    return {*re.findall(r"--[a-z][a-z0-9-]*", text.getvalue())}
+
+
+def _check_choices(settings: Any) -> None:
+    types = get_type_hints(type(settings))
+    annotations = get_type_hints(type(settings), include_extras=True)
+    for name, value in vars(settings).items():
+        choices = [*_choices(types[name])]
+        if is_dataclass(value):
+            _check_choices(value)
+        elif choices and value is not None and value not in choices:
+            is_positional = POSITIONAL_MARKER in get_args(annotations[name])
+            label = name if is_positional else f"--{name.replace('_', '-')}"
+            known = f"{label} must be one of {', '.join(choices)}"
+            raise ValueError(f"{known}; got {value!r}{suggestion(value, choices)}")
 
 
 @contextmanager
 def flag_errors(kind: type[TrainConfig] = TrainConfig) -> Iterator[None]:
-    """Let a ValueError about settings, such as `env.n_envs`, speak of flags, such as `--n-envs`."""
+    """Replace settings, such as `env.n_envs`, by flags, such as `--n-envs`, in a ValueError."""
     try:
         yield
     except ValueError as error:
@@ -109,8 +222,17 @@ def _with_flags(sentence: str, kind: type[TrainConfig]) -> str:
     )
 
 
+def _choices(hint: Any) -> Iterator[str]:
+    """Values of a Literal, or of the Literals in a union."""
+    if get_origin(hint) is Literal:
+        yield from get_args(hint)
+    elif get_origin(hint) in (Union, UnionType):
+        for member in get_args(hint):
+            yield from _choices(member)
+
+
 def _choices_registry() -> ConstructorRegistry:
-    """Shows the choices of a closed set in the help, and leaves the check to the configuration."""
+    """Shows the choices of a Literal in the help; `_check_choices` checks them."""
     registry = ConstructorRegistry()
 
     @registry.primitive_rule

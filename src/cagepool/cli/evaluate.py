@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from cagepool.cli.blue import chosen
+from cagepool.cli.args import resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import ReferenceScores, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
@@ -59,7 +59,7 @@ class Evaluate:
 
 def evaluate(command: Evaluate) -> None:
     """Evaluate, print what came of it, and write it into the run folder."""
-    blue = chosen(command.blue, command.which)
+    blue = resolve_blue(command.blue, command.which)
     engine = _engine(command)
     trial = Trial(
         episodes=EPISODES[command.env] if command.episodes is None else command.episodes,

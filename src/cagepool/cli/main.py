@@ -1,12 +1,11 @@
-"""Entry point of the `cagepool` command: exit codes, and errors without a traceback.
-
-This module imports nothing that has to be installed: a missing library is reported in a sentence.
-"""
+"""Entry point of the `cagepool` command: list of commands, exit codes, errors as one sentence."""
 
 import io
 import os
 import sys
+from collections.abc import Callable, Sequence
 from importlib import metadata
+from typing import Any
 
 from cagepool import _optional
 from cagepool.cli import EXIT_BROKEN_PIPE, EXIT_FAILURE, EXIT_INTERRUPT, EXIT_USAGE
@@ -26,7 +25,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Run a command.
 
     Returns:
@@ -43,8 +42,7 @@ def run(arguments: list[str]) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         with _optional.needed("the command line", "cli", "tyro", "rich"):
-            from cagepool.cli import commands  # noqa: PLC0415 - needs the libraries
-        commands.run(arguments)
+            _run_command(arguments)
     except KeyboardInterrupt:
         return EXIT_INTERRUPT
     except BrokenPipeError:
@@ -54,6 +52,61 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         return _report_error(error, EXIT_FAILURE)
     return 0
+
+
+def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
+    """All commands by name: a dataclass with the flags, and the function that it is passed to.
+
+    A new command is a module with both, listed here.
+    """
+    # Imported here because these modules need tyro and Rich.
+    from cagepool.cli import (  # noqa: PLC0415
+        bench,
+        evaluate,
+        parity,
+        play,
+        profile,
+        report,
+        runs,
+        search,
+        train,
+    )
+
+    return {
+        "train": (train.Train, train.train),
+        "search": (search.Search, search.search),
+        "play": (play.Play, play.play),
+        "evaluate": (evaluate.Evaluate, evaluate.evaluate),
+        "report": (report.Report, report.report),
+        "runs": (runs.Runs, runs.runs),
+        "bench": (bench.Bench, bench.bench),
+        "profile": (profile.Profile, profile.profile),
+        "parity": (parity.Parity, parity.parity),
+    }
+
+
+def _run_command(arguments: Sequence[str]) -> None:
+    commands = load_commands()
+    from cagepool.cli import args, profile, search, train  # noqa: PLC0415 - see load_commands
+
+    if not arguments:
+        raise ValueError(f"command must be one of {', '.join(commands)}; got none")
+    name, *rest = arguments
+    if name in ("-h", "--help"):
+        args.print_overview({name: flags for name, (flags, _) in commands.items()})
+    if name.startswith("-"):
+        args.check_flags([name], ["--help", "--version"], "cagepool")
+    if name not in commands:
+        known = f"command must be one of {', '.join(commands)}"
+        raise ValueError(f"{known}; got {name!r}{args.suggestion(name, commands)}")
+    flags, function = commands[name]
+    if name == "train":
+        command: Any = train.parsed(rest)
+    elif name == "search":
+        command = search.parse_search(rest)
+    else:
+        command = args.parse(flags, f"cagepool {name}", profile.with_hyphens(arguments)[1:])
+    function(command)
 
 
 def _report_error(error: Exception, code: int) -> int:

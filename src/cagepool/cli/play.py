@@ -10,7 +10,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import evaluate
-from cagepool.cli.blue import chosen
+from cagepool.cli.args import resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import SCRIPTED, Defender
@@ -56,7 +56,7 @@ class Play:
 
 def play(command: Play) -> None:
     """Play a defender and print its mean total reward ± standard error."""
-    blue = chosen(command.blue)
+    blue = resolve_blue(command.blue)
     defender = blue.defender
     reds = red_names(command.red)
     trial = Trial(

@@ -21,9 +21,8 @@ from cagepool.cli.args import (
     group_flags,
     parse,
 )
-from cagepool.cli.cluster import ray_connection
-from cagepool.cli.display import SearchDisplay
-from cagepool.cli.train import check_unchanged, stop_on_interrupt
+from cagepool.cli.display import CommandConsole, SearchDisplay
+from cagepool.cli.train import check_unchanged, ray_connection, stop_on_interrupt
 from cagepool.search.config import SearchConfig, StrategyConfig
 from cagepool.search.folder import DECISIONS, ORDERS
 from cagepool.sim.features import FeatureConfig
@@ -113,7 +112,7 @@ def _search(command: Search) -> None:
     from cagepool.search import search  # noqa: PLC0415 - takes a second to load
 
     run = _run(command)
-    console = Console(highlight=False)
+    console = CommandConsole()
     console.print(f"search folder: {run.path}", soft_wrap=True)
     config = _settings(run.path)
     with stop_on_interrupt(console) as should_stop, SearchDisplay(console, config) as display:

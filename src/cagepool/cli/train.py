@@ -28,14 +28,14 @@ from cagepool.cli.args import (
     group_flags,
     parse,
 )
-from cagepool.cli.cluster import ray_connection
-from cagepool.cli.display import TrainDisplay, actors_replaced
+from cagepool.cli.display import CommandConsole, TrainDisplay, actors_replaced
 from cagepool.evaluate import overview
 from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import (
     PRESETS,
+    EnvConfig,
     Settings,
     TrainConfig,
     merge_settings,
@@ -118,7 +118,7 @@ def _train(
     command: Train, trained: Callable[[runs.Run, TrainDisplay, Callable[[], bool]], bool]
 ) -> None:
     run = run_of(command)
-    console = Console(highlight=False)
+    console = CommandConsole()
     console.print(f"run folder: {run.path}", soft_wrap=True)
     config = TrainConfig.from_dict(run.settings)
     try:
@@ -158,19 +158,45 @@ def _share(value: float | None) -> str:
 
 @contextmanager
 def stop_on_interrupt(console: Console) -> Iterator[Callable[[], bool]]:
-    """Turns the first Ctrl-C into a wish to stop, which it gives; the second one is as usual."""
+    """The first SIGINT sets the stop flag; the second raises KeyboardInterrupt.
+
+    Yields:
+        Whether the stop flag is set.
+    """
     stop = threading.Event()
 
-    def interrupted(_signal: int, _frame: FrameType | None) -> None:
+    def set_stop_flag(_signal: int, _frame: FrameType | None) -> None:
         stop.set()
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, default_handler)
         console.print("stopping after this update (Ctrl-C again: at once)")
 
-    usual = signal.signal(signal.SIGINT, interrupted)
+    default_handler = signal.signal(signal.SIGINT, set_stop_flag)
     try:
         yield stop.is_set
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, default_handler)
+
+
+@contextmanager
+def ray_connection(env: EnvConfig, address: str | None) -> Iterator[None]:
+    """Connect to a Ray cluster, or start one, if the backend is ray.
+
+    Args:
+        env: Settings of the environments.
+        address: Address of the cluster; none: `RAY_ADDRESS`, else a new local cluster.
+
+    Raises:
+        ValueError: there is no usable cluster at the address, or the backend is not ray.
+    """
+    if env.backend != "ray":
+        if address is not None:
+            raise ValueError(f"--ray-address needs --backend ray, got {env.backend}")
+        yield
+        return
+    with _optional.needed("backend ray", "ray", "ray"):
+        from cagepool.train.ray import connected  # noqa: PLC0415 - takes seconds to load
+    with connected(address or os.environ.get("RAY_ADDRESS"), env.ray_actors):
+        yield
 
 
 def run_of(command: Train) -> runs.Run:

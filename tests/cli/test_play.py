@@ -1,19 +1,17 @@
-"""The command line, as a person runs it."""
+"""`cagepool play`, as a user calls it, and as docs/playing.md shows it."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-from importlib import metadata
+from pathlib import Path
 
 import pytest
 
-from cagepool.cli import EXIT_BROKEN_PIPE
-from tests.cli.command import cagepool
+from tests.cli.command import cagepool, python
 
 FEW = ("--episodes", "20")
+PAGE = (Path(__file__).parents[2] / "docs" / "playing.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"```\n\$ cagepool (.*)\n((?:.*\n)*?)```", PAGE)
+SCRIPTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_play_prints_a_row_for_each_red_and_the_total() -> None:
@@ -89,52 +87,15 @@ def test_a_wrong_value_is_refused_in_one_sentence(
     assert re.fullmatch(f"cagepool: {sentence}\n", done.stderr)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ((), "play"),
-        (("plai",), "plai"),
-        (("play", "--epsodes", "3"), "--episodes"),
-        (("play", "--episodes", "many"), "'many'"),
-    ],
-    ids=["no command", "unknown command", "unknown flag", "no number"],
-)
-def test_a_call_that_cannot_be_parsed_is_refused(arguments: tuple[str, ...], named: str) -> None:
-    done = cagepool(*arguments)
+@pytest.mark.parametrize(("command", "printed"), COMMANDS, ids=[command for command, _ in COMMANDS])
+def test_a_command_prints_what_the_page_shows(command: str, printed: str) -> None:
+    done = cagepool(*command.split())
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert named in done.stderr
-    assert "Traceback" not in done.stderr
+    lines = [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
+    assert lines == printed.splitlines()
 
 
-def test_help_names_the_commands_and_their_flags() -> None:
-    overview, of_play = cagepool("--help"), cagepool("play", "--help")
+def test_the_script_of_the_page_prints_two_scores() -> None:
+    (script,) = SCRIPTS
 
-    assert (overview.returncode, of_play.returncode) == (0, 0)
-    assert "play" in overview.stdout
-    flags = ("red", "blue", "episodes", "edition", "green", "seed", "max-steps", "json", "verbose")
-    assert all(f"--{flag}" in of_play.stdout for flag in flags)
-    assert all(f"{name}," in of_play.stdout for name in ("B_lineAgent", "sleep", "react-restore"))
-
-
-def test_the_version_is_that_of_the_package() -> None:
-    assert cagepool("--version").stdout == f"cagepool {metadata.version('cagepool')}\n"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("--version",), ("train", "--help"), ("play", *FEW, "--verbose"), ("play", *FEW, "--json")],
-    ids=" ".join,
-)
-@pytest.mark.parametrize("is_buffered", [True, False], ids=["buffered", "unbuffered"])
-def test_a_closed_pipe_ends_the_command_quietly(
-    arguments: tuple[str, ...], is_buffered: bool
-) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, *([] if is_buffered else ["-u"]), "-m", "cagepool", *arguments]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
-    os.close(writer)
-
-    assert (done.returncode, done.stderr) == (EXIT_BROKEN_PIPE, b"")
-    assert EXIT_BROKEN_PIPE == 128 + signal.SIGPIPE
+    assert python("-c", script).stdout.count("Score(mean=-") == 2
