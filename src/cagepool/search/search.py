@@ -53,10 +53,10 @@ class Listener(runner.Listener, Protocol):
 class TrainingExecutor(Protocol):
     """Executes whole trainings, possibly several at a time."""
 
-    def begin(self, run: runs.Run, /) -> None:
+    def submit(self, run: runs.Run, /) -> None:
         """Submit a training."""
 
-    def end(self, run: runs.Run, should_stop: Callable[[], bool], /) -> int | None:
+    def wait(self, run: runs.Run, should_stop: Callable[[], bool], /) -> int | None:
         """Wait for a training; returns the number of restarts, or none if it was stopped."""
 
 
@@ -67,10 +67,10 @@ class LocalExecutor:
         """Report updates to `listener`."""
         self._listener = listener
 
-    def begin(self, _run: runs.Run) -> None:
-        """Do nothing: `end` trains."""
+    def submit(self, _run: runs.Run) -> None:
+        """Do nothing: `wait` trains."""
 
-    def end(self, run: runs.Run, should_stop: Callable[[], bool]) -> int | None:
+    def wait(self, run: runs.Run, should_stop: Callable[[], bool]) -> int | None:
         """Train the run to its end."""
         return 0 if runner.train(run, self._listener, should_stop) else None
 
@@ -224,12 +224,12 @@ class _SearchLoop:
             early_stopping=self._config.order.early_stopping and not has_passed,
         )
         training = _open_training(self._run, decision.run, settings)
-        self._executor.begin(training)
+        self._executor.submit(training)
         return decision, training
 
     def _finish_training(self, decision: Decision, training: runs.Run) -> bool:
         """Wait for a training and record its result; returns whether it ended."""
-        restarts = self._executor.end(training, self._should_stop)
+        restarts = self._executor.wait(training, self._should_stop)
         if restarts is None:
             return False
         outcome = json.loads((training.path / OUTCOME).read_text(encoding="utf-8"))
@@ -252,9 +252,9 @@ def _make_executor(
     if config.env.backend != "ray":
         return nullcontext(LocalExecutor(listener))
     with _optional.needed("backend ray", "ray", "ray"):
-        from cagepool.train.ray.trainings import RayTrainings  # noqa: PLC0415 - takes seconds
+        from cagepool.train.ray.trainings import RayExecutor  # noqa: PLC0415 - takes seconds
 
-    return RayTrainings(config.env.ray_actors)
+    return RayExecutor(config.env.ray_actors)
 
 
 def _episodes_of(decisions: list[Decision]) -> int:

@@ -1,4 +1,4 @@
-"""Whole trainings on a cluster; their folders stay here, and the nodes need not see them."""
+"""Executor of whole trainings as Ray tasks; run folders are copied to the nodes and back."""
 
 import shutil
 from collections.abc import Callable
@@ -22,7 +22,7 @@ TRIES = 10  # nodes that may die over one training
 Files: TypeAlias = dict[str, bytes]  # by their paths
 
 
-class RayTrainings:
+class RayExecutor:
     """Trains runs in tasks of Ray; one whose node dies is begun anew.
 
     A training is the same wherever and however often it is begun, so that nothing but time is lost.
@@ -35,14 +35,14 @@ class RayTrainings:
         self._tasks: dict[Path, Any] = {}  # what Ray gives has no types
         self._given: dict[Path, Files] = {}
 
-    def begin(self, run: runs.Run) -> None:
-        """Train a run, unless that is being done."""
+    def submit(self, run: runs.Run) -> None:
+        """Start the training of a run, unless it has been started."""
         if run.path not in self._tasks:
             self._given[run.path] = _needed(run)
-            self._submit(run.path)
+            self._start_task(run.path)
 
-    def end(self, run: runs.Run, should_stop: Callable[[], bool]) -> int | None:
-        """Wait for a training; returns how often it was begun anew, or none if it was to stop."""
+    def wait(self, run: runs.Run, should_stop: Callable[[], bool]) -> int | None:
+        """Wait for a training; returns the number of restarts, or none if it was stopped."""
         for repeated in range(TRIES):
             task = self._tasks[run.path]
             while not ray.wait([task], timeout=ASKING_SECONDS)[0]:
@@ -54,7 +54,7 @@ class RayTrainings:
                 raise error.cause from error
             except RayError as error:
                 lost = error
-                self._submit(run.path)
+                self._start_task(run.path)
             else:
                 del self._tasks[run.path], self._given[run.path]
                 return repeated
@@ -73,7 +73,7 @@ class RayTrainings:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _submit(self, path: Path) -> None:
+    def _start_task(self, path: Path) -> None:
         task: Any = ray.remote(_trained).options(max_retries=0, scheduling_strategy="SPREAD")
         self._tasks[path] = task.remote(path.name, self._given[path])
 
