@@ -38,8 +38,8 @@ def add_checkpoint(path: Path, network: int, kind: str, update: int = 2) -> None
     shapes = {
         "actor.0.weight": (HIDDEN, inputs.size),
         "actor.0.bias": (HIDDEN,),
-        "actor.2.weight": (inputs.choices, HIDDEN),
-        "actor.2.bias": (inputs.choices,),
+        "actor.2.weight": (inputs.n_choices, HIDDEN),
+        "actor.2.bias": (inputs.n_choices,),
     }
     weights = {
         name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()

@@ -53,12 +53,12 @@ CONFIGS = {
 def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainConfig) -> None:
     inputs = blue_inputs(config.as_dict(), GAMES)
     networks = loud(
-        Networks(inputs.size, inputs.choices, config.ppo.hidden, config.ppo.activation, 1)
+        Networks(inputs.size, inputs.n_choices, config.ppo.hidden, config.ppo.activation, 1)
     )
     envs = NativeVectorEnv(GAMES, autoreset="same_step", copy=False, red="mix", max_steps=7)
     collector = Collector(envs, inputs, 1000, 1.0)
     rollout = Rollout(
-        Shape(STEPS, GAMES, inputs.size, inputs.choices, config.features.action_masking)
+        Shape(STEPS, GAMES, inputs.size, inputs.n_choices, config.features.action_masking)
     )
     collector.start(3, rollout)
     actor = Chosen(networks)
@@ -75,7 +75,7 @@ def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainC
         # NumPy and PyTorch add up in different orders.
         expected = actor.seen[step][allowed]
         np.testing.assert_allclose(logits[allowed], expected, rtol=1e-4, atol=1e-5)
-        policy._played = inputs.numbers[rollout.choices[step]]
+        policy._played = inputs.action_indices[rollout.choices[step]]
         policy.reset(np.flatnonzero(rollout.ends[step]))
     assert rollout.ends.sum() > GAMES
 
@@ -121,7 +121,7 @@ def test_actions_are_drawn_by_their_probabilities(tmp_path: Path) -> None:
 
     shares = np.exp(logits - logits.max())
     shares /= shares.sum()
-    numbers = policy._inputs.numbers
+    numbers = policy._inputs.action_indices
     counts = np.array([(drawn == number).sum() for number in numbers])
     assert counts.sum() == games
     # Five standard deviations of a count.

@@ -17,7 +17,7 @@ from cagepool.envs import Cage2Env
 from cagepool.envs.make import Backend
 from cagepool.integrations import sb3
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.features import BlueInputs, FeatureConfig
+from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.sim.names import action_index
 from tests.envs.contract import HORIZON
 from tests.envs.workers.toys import Faulty, Sampler
@@ -229,16 +229,22 @@ def test_a_model_defends_as_it_plays(
 def test_inputs_and_masks_are_those_of_the_trainer() -> None:
     config = FeatureConfig(actions="possible")
     envs = sb3.make(1, max_steps=9, red="RedMeanderAgent", inputs=config)
-    game, inputs = Cage2Env(max_steps=9, red="RedMeanderAgent"), BlueInputs(config, 1, horizon=9)
+    game, inputs = (
+        Cage2Env(max_steps=9, red="RedMeanderAgent"),
+        FeatureEncoder(config, 1, horizon=9),
+    )
     rng = np.random.default_rng(0)
 
     def expected(seen: Any, played: int | None) -> tuple[Any, Any]:
         if played is None:
-            inputs.begin()
+            inputs.reset()
         else:
-            inputs.advance(np.array([played]), seen[None])
-        row, mask = np.empty((1, inputs.size), np.float32), np.empty((1, inputs.choices), np.uint8)
-        inputs.write(seen[None], row, mask)
+            inputs.update(np.array([played]), seen[None])
+        row, mask = (
+            np.empty((1, inputs.size), np.float32),
+            np.empty((1, inputs.n_choices), np.uint8),
+        )
+        inputs.encode(seen[None], row, mask)
         return row, mask
 
     envs.seed(2)
@@ -248,8 +254,8 @@ def test_inputs_and_masks_are_those_of_the_trainer() -> None:
         assert same(envs.env_method("action_masks")[0], mask[0])
         choice = rng.choice(np.flatnonzero(mask[0]))
         rows, _, dones, infos = envs.step(np.array([choice]))
-        seen, *_ = game.step(inputs.numbers[choice])
-        row, mask = expected(seen, int(inputs.numbers[choice]))
+        seen, *_ = game.step(inputs.action_indices[choice])
+        row, mask = expected(seen, int(inputs.action_indices[choice]))
         if dones[0]:
             assert same(infos[0]["terminal_observation"], row[0])
             row, mask = expected(game.reset()[0], None)

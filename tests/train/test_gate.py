@@ -77,7 +77,7 @@ def test_who_fixes_once_does_not_pass(red: str, step: int, host: str) -> None:
 
 def test_fixing_once_at_the_right_moment_keeps_the_order_and_yet_does_not_pass() -> None:
     counters = counters_of("B_lineAgent", "Restore Enterprise2", range(15, 16))
-    first = orders.number("enterprise_focus")
+    first = orders.order_number("enterprise_focus")
     summary = compliance_summary(counters[first], "host")
     assert (summary.compliance, summary.decisions) == (1.0, 1.0)
 

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from cagepool import _core
 from cagepool.envs.arrays import integers
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.sim.features import BlueInputs, FeatureConfig
+from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Bools, Bytes, Float32s, Infos
 
 
 class RememberingVectorEnv(VectorWrapper):
     """Shows policy inputs instead of observations, and takes choices instead of actions.
 
-    Observations are rows of `BlueInputs`; choice k plays action `numbers[k]`.
+    Observations are rows of `FeatureEncoder`; choice k plays action `numbers[k]`.
     """
 
     def __init__(self, envs: AnyVectorEnv, config: FeatureConfig, *, max_steps: int = 100) -> None:
@@ -35,15 +35,15 @@ class RememberingVectorEnv(VectorWrapper):
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError("inputs need environments with autoreset same_step")
         super().__init__(envs)
-        self._inputs = BlueInputs(config, envs.num_envs, horizon=max_steps)
+        self._inputs = FeatureEncoder(config, envs.num_envs, horizon=max_steps)
         if config.order_input:
-            self._inputs.memories[:, _core.HISTORY_ORDER_OFFSET] = _orders(envs)
-        self._masks = np.zeros((envs.num_envs, self._inputs.choices), np.uint8)
-        self.numbers = self._inputs.numbers
+            self._inputs.history[:, _core.HISTORY_ORDER_OFFSET] = _orders(envs)
+        self._masks = np.zeros((envs.num_envs, self._inputs.n_choices), np.uint8)
+        self.numbers = self._inputs.action_indices
         box = gym.spaces.Box(0, 1, (self._inputs.size,), np.float32)
         self.single_observation_space: Any = box
         self.observation_space: Any = batch_space(box, envs.num_envs)
-        self.single_action_space: Any = gym.spaces.Discrete(self._inputs.choices)
+        self.single_action_space: Any = gym.spaces.Discrete(self._inputs.n_choices)
         self.action_space: Any = batch_space(self.single_action_space, envs.num_envs)
 
     def reset(
@@ -57,7 +57,7 @@ class RememberingVectorEnv(VectorWrapper):
         if options and "reset_mask" in options:
             raise ValueError("inputs are of games that are reset together, got a reset_mask")
         observations, infos = self.env.reset(seed=seed, options=options)
-        self._inputs.begin()
+        self._inputs.reset()
         return self._written(observations), infos
 
     def step(self, actions: ArrayLike) -> tuple[Float32s, Any, Bools, Bools, Infos]:
@@ -68,7 +68,7 @@ class RememberingVectorEnv(VectorWrapper):
         if ends.any():
             infos = self._ended(played, observations, infos, np.flatnonzero(ends))
         else:
-            self._inputs.advance(played, _floats(observations))
+            self._inputs.update(played, _floats(observations))
         return self._written(observations), rewards, terminations, truncations, infos
 
     def action_masks(self) -> Bools:
@@ -80,17 +80,17 @@ class RememberingVectorEnv(VectorWrapper):
         last = _floats(observations).copy()
         for game in ended:
             last[game] = infos["final_obs"][game]
-        self._inputs.advance(played, last)
+        self._inputs.update(played, last)
         rows = self._written(last)
         finals = infos["final_obs"].copy()
         for game in ended:
             finals[game] = rows[game]
-        self._inputs.begin(ended)
+        self._inputs.reset(ended)
         return {**infos, "final_obs": finals}
 
     def _written(self, observations: Any) -> Float32s:
         rows = np.empty((self.num_envs, self._inputs.size), np.float32)
-        self._inputs.write(_floats(observations), rows, self._masks)
+        self._inputs.encode(_floats(observations), rows, self._masks)
         return rows
 
 

@@ -3,7 +3,7 @@
 from gymnasium.error import ClosedEnvironmentError
 
 from cagepool.sim.batch import Batch
-from cagepool.sim.render import picture
+from cagepool.sim.render import render_text
 
 
 class BatchHolder:
@@ -31,4 +31,4 @@ class BatchHolder:
         """
         if self.render_mode is None:
             raise RuntimeError("render needs an environment made with render_mode='ansi'")
-        return tuple(picture(self.batch, game) for game in range(self.batch.games))
+        return tuple(render_text(self.batch, game) for game in range(self.batch.games))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.games import Games
-from cagepool.sim.features import BlueInputs, FeatureConfig
+from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Bytes, Float32s, Int64s
 
 Layers: TypeAlias = list[tuple[Float32s, Float32s]]  # weights, (inputs, outputs), and biases
@@ -73,20 +73,20 @@ class Policy:
         masked = self._inputs.config.action_masking
         self._rows: Float32s = np.zeros((games, self._inputs.size), np.float32)
         self._masks: Bytes | None = (
-            np.zeros((games, self._inputs.choices), np.uint8) if masked else None
+            np.zeros((games, self._inputs.n_choices), np.uint8) if masked else None
         )
         self._fresh = np.ones(games, np.bool_)
 
     def follow(self, numbers: Bytes) -> None:
         """Play each game to the order with that number, if the policy sees orders at all."""
         if self._is_cage:
-            self._inputs.memories[:, _core.HISTORY_ORDER_OFFSET] = numbers
+            self._inputs.history[:, _core.HISTORY_ORDER_OFFSET] = numbers
 
     def reset(self, ids: ArrayLike) -> None:
         """Forget the past of these games: what `act` sees next is their first observation."""
         if self._is_cage:
             games = np.asarray(ids, np.int64)
-            self._inputs.begin(games)
+            self._inputs.reset(games)
             self._fresh[games] = True
 
     def act(
@@ -111,7 +111,7 @@ class Policy:
         chosen: Int64s = logits.argmax(1)
         if not self._is_cage:
             return chosen
-        self._played = self._inputs.numbers[chosen]
+        self._played = self._inputs.action_indices[chosen]
         return self._played
 
     def logits(self, observations: Float32s) -> Float32s:
@@ -127,17 +127,17 @@ class Policy:
     def _advance(self, observations: Float32s) -> None:
         """Take note of what was played and seen, but where an episode has just begun."""
         if self._played is not None:
-            kept = self._inputs.memories[self._fresh].copy()
-            self._inputs.advance(self._played, observations)
-            self._inputs.memories[self._fresh] = kept
+            kept = self._inputs.history[self._fresh].copy()
+            self._inputs.update(self._played, observations)
+            self._inputs.history[self._fresh] = kept
         self._fresh[:] = False
-        self._inputs.write(observations, self._rows, self._masks)
+        self._inputs.encode(observations, self._rows, self._masks)
 
     def _check_sizes(self) -> None:
         sizes = [weights.shape for weights, _ in self.layers]
         fits = all(left[1] == right[0] for left, right in pairwise(sizes))
         if self._is_cage:
-            fits &= (sizes[0][0], sizes[-1][1]) == (self._inputs.size, self._inputs.choices)
+            fits &= (sizes[0][0], sizes[-1][1]) == (self._inputs.size, self._inputs.n_choices)
         if not fits:
             raise ValueError(f"a policy does not fit its settings: its layers are {sizes}")
 
@@ -165,13 +165,13 @@ class PolicyDefender:
         return self._policy.act(batch.observations)
 
 
-def blue_inputs(settings: dict[str, Any], games: int) -> BlueInputs:
+def blue_inputs(settings: dict[str, Any], games: int) -> FeatureEncoder:
     """The inputs of a policy that was trained with these settings."""
     config = FeatureConfig(**settings["features"])
-    inputs = BlueInputs(config, games, horizon=settings["env"]["max_steps"])
+    inputs = FeatureEncoder(config, games, horizon=settings["env"]["max_steps"])
     order = settings["order"]["order"] if config.order_input else None
     if order is not None:
-        inputs.follow(order)
+        inputs.set_order(order)
     return inputs
 
 

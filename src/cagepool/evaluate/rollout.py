@@ -43,7 +43,7 @@ class Trial:
         """Check what can be checked before a game is played."""
         edition_code(self.edition)
         if self.order is not None:
-            orders.parse(self.order)
+            orders.parse_order(self.order)
         if not 2 <= self.episodes <= MAX_EPISODES:
             limits = f"from 2, which a standard error needs, to {MAX_EPISODES}"
             raise ValueError(f"episodes must be {limits}, got {self.episodes}")

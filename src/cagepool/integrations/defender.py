@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from cagepool.evaluate.games import Games
-from cagepool.sim.features import BlueInputs, FeatureConfig
+from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Bytes, Float32s, Int64s
 
 PLAIN = FeatureConfig(
@@ -32,17 +32,17 @@ class ChoosingDefender:
 
     def begin(self, batch: Games) -> None:
         """Forget the past: an episode starts in every game of the batch."""
-        self._inputs = BlueInputs(self._config, batch.games, horizon=self._max_steps)
+        self._inputs = FeatureEncoder(self._config, batch.games, horizon=self._max_steps)
         self._rows: Float32s = np.zeros((batch.games, self._inputs.size), np.float32)
-        self._masks: Bytes = np.zeros((batch.games, self._inputs.choices), np.uint8)
+        self._masks: Bytes = np.zeros((batch.games, self._inputs.n_choices), np.uint8)
         self._played: Int64s | None = None
 
     def act(self, batch: Games) -> Int64s:
         """What the policy chooses in every game."""
         seen = np.ascontiguousarray(batch.observations, np.float32)
         if self._played is not None:
-            self._inputs.advance(self._played, seen)
-        self._inputs.write(seen, self._rows, self._masks)
+            self._inputs.update(self._played, seen)
+        self._inputs.encode(seen, self._rows, self._masks)
         chosen = self._choose(self._rows, self._masks)
-        self._played = self._inputs.numbers[chosen]
+        self._played = self._inputs.action_indices[chosen]
         return self._played

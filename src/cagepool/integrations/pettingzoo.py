@@ -8,7 +8,7 @@ import numpy as np
 from cagepool import _core, _optional
 from cagepool.envs import Cage2Env
 from cagepool.envs.settings import METADATA, GameSettings, RenderMode
-from cagepool.sim.red_observation import RED_OBSERVATION_SIZE, red_sight
+from cagepool.sim.red_observation import RED_OBSERVATION_SIZE, red_observations
 
 with _optional.needed("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
     from pettingzoo.utils.conversions import parallel_to_aec
@@ -113,7 +113,7 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - what Petti
 
     def _sights(self, seen: Any) -> tuple[Sights, Sights]:
         """Observations and infos."""
-        of_red = red_sight(self._game.batch)
+        of_red = red_observations(self._game.batch)
         masks = {
             BLUE: self._game.action_masks().astype(np.int8),
             RED: of_red.masks[0].astype(np.int8),

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from cagepool.sim.names import HOST_TYPES
-from cagepool.sim.orders import ALL_ORDERS, parse
+from cagepool.sim.orders import ALL_ORDERS, parse_order
 from cagepool.types import Float64s, Int64s
 
 TYPE_PAIRS = tuple(combinations(HOST_TYPES, 2))
@@ -14,7 +14,7 @@ TYPE_PAIRS = tuple(combinations(HOST_TYPES, 2))
 
 def precedence_vector(order: str) -> Float64s:
     """One number per pair of host types, (10,): +1 if the first type comes first, else -1."""
-    types = parse(order)
+    types = parse_order(order)
     return np.array([1.0 if types.index(a) < types.index(b) else -1.0 for a, b in TYPE_PAIRS])
 
 
@@ -41,4 +41,4 @@ def restricted_order(order: str, types: Iterable[str]) -> str:
     Two orders with the same restriction to the types that red compromises are equivalent.
     """
     included = set(types)
-    return ">".join(name for name in parse(order) if name in included)
+    return ">".join(name for name in parse_order(order) if name in included)

@@ -1,4 +1,4 @@
-"""The Python face of the core: games, their names, recordings."""
+"""The native simulator: batches of games, names, action masks, compliance and traces."""
 
 from cagepool.sim.action_masks import ActionMasks, action_masks
 from cagepool.sim.batch import COUNTERS, Batch, BatchConfig

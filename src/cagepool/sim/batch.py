@@ -1,4 +1,4 @@
-"""A batch of games, with the arrays that the core writes and Python reads."""
+"""A batch of native games, and the arrays that the core writes."""
 
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
-from cagepool.sim import dtypes, orders
+from cagepool.sim import dtypes
 from cagepool.sim.names import edition_code, red_bitmask
+from cagepool.sim.orders import order_number
 from cagepool.types import Arrays, Bools, Bytes, Float64s, Int32s, Int64s, Records, Seeds
 
 T = TypeVar("T")
@@ -25,44 +26,47 @@ KNOWLEDGE = {"true": _core.Knowledge.TRUE, "observed": _core.Knowledge.OBSERVED}
 DEFINITIONS = {"host": _core.Definition.HOST, "seed": _core.Definition.SEED}
 COUNTERS = ("compliant", "violations", "wasted", "fixes", "threat_steps")
 assert len(COUNTERS) == _core.COUNTER_COUNT
-# Below this many games a thread the hand-over costs more than the help (benchmarks/engine.json).
+# With fewer games per thread, synchronization costs more than a thread saves
+# (benchmarks/engine.json).
 GAMES_PER_THREAD = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchConfig:
-    """What the games of a batch are; where a sequence may stand, it has one value a game."""
+    """Settings of the games of a batch; a sequence has one value per game."""
 
     red: str | Sequence[str] = "B_lineAgent"
-    """Red agent by class name or alias; `a+b` or `mix`: drawn for each episode; `given`: yours."""
+    """Red agent by class name or alias. `a+b` and `mix` draw an agent per episode; with `given` the
+    caller plays red."""
     edition: str | Sequence[str] = "2.1"
-    """`2.1`, the current game, or `leaderboard`, the one of the published scores."""
+    """`2.1`, the current game, or `leaderboard`, the game of the published scores."""
     max_steps: int | Sequence[int] = 100
     """Steps after which an episode is truncated."""
     green: bool | Sequence[bool] = False
     """Whether GreenAgent scans hosts."""
     order: str | Sequence[str] | None = None
-    """Workflow order with which compliance is measured; none: not measured."""
+    """Workflow order for compliance; None: compliance is not measured."""
     alignment: float = 0.0
-    """The lambda of the alignment reward."""
+    """Lambda of the alignment reward."""
     knowledge: Literal["true", "observed"] = "true"
-    """Whether a host is threatened by what red holds or by what blue's table says."""
+    """Threatened hosts: those with a red session (`true`), or those that blue's table reports
+    (`observed`)."""
     definition: Literal["host", "seed"] = "host"
-    """Compliance as specified, or the older definition, for comparison."""
+    """Compliance as specified (`host`), or by the older definition (`seed`), for comparison."""
     autoreset: Literal["next_step", "same_step", "disabled"] = "next_step"
-    """When a game that is over starts anew, in Gymnasium's terms."""
+    """When a finished game is reset, as in `gymnasium.vector.AutoresetMode`."""
     observation_dtype: DTypeLike = "float32"
-    """Type of the 52 values: float32 or uint8, by name or as NumPy's own."""
+    """NumPy type of the 52 values: float32 or uint8."""
     threads: int = 0
-    """Threads that step games; 0: as many as help on this machine."""
+    """Threads that step games; 0: chosen by the number of games and cores."""
 
     def __post_init__(self) -> None:
-        """Check what does not depend on the number of games."""
+        """Check the settings that do not depend on the number of games."""
         _one_of("autoreset", self.autoreset, AUTORESET)
         _one_of("knowledge", self.knowledge, KNOWLEDGE)
         _one_of("definition", self.definition, DEFINITIONS)
         _check_dtype(self.observation_dtype)
-        if not _is_whole(self.threads) or self.threads < 0:
+        if not _is_integer(self.threads) or self.threads < 0:
             wanted = "a whole number of at least 1, or 0 to choose"
             raise ValueError(f"threads must be {wanted}, got {self.threads!r}")
         if not isinstance(self.alignment, Real) or not 0 <= self.alignment < np.inf:
@@ -74,35 +78,35 @@ class BatchConfig:
 
 
 class Batch:
-    """N games stepped together.
+    """N games that are stepped together.
 
-    The arrays below are written by `step`, in place, until the next call. `step` is the core's own
-    method: `step(actions, red_actions=None, ids=None)`, all int64 arrays, returns how many
-    episodes ended.
+    Every call of `step` overwrites the arrays below. `step` is the core's own method:
+    `step(actions, red_actions=None, ids=None)` takes int64 arrays and returns the number of
+    episodes that ended.
     """
 
     observations: NDArray[Any]  # (games, 52)
-    final_observations: NDArray[Any]  # the same of the last episode that ended; same_step only
+    final_observations: NDArray[Any]  # of the episodes that ended in this step; same_step only
     rewards: Float64s  # (games,)
     truncations: Bools  # (games,)
-    moves: Records  # (games,), what blue, green and red did in the last step
+    moves: Records  # (games,), actions of blue, green and red in the last step
     true_state: Records  # (games,), see dtypes.TRUE_STATE
     episode_returns: Float64s  # (games,), of the last episode that ended
     episode_lengths: Int32s  # (games,)
     counters: Int32s  # (games, 5), see COUNTERS; no rows without an order
-    episode_counters: Int32s  # the same of the last episode that ended
+    episode_counters: Int32s  # of the last episode that ended
     alignment: Float64s  # (games,), alignment reward of the last step
-    orders: Bytes  # (games,), numbers; may be written where an episode has just begun
+    orders: Bytes  # (games,), order numbers; may be written right after a reset
 
     def __init__(self, games: int, config: BatchConfig | None = None) -> None:
-        """Make the games; they must be reset before the first step.
+        """Create the games; they must be reset before the first step.
 
         Raises:
-            TypeError: the number of games is not whole, or a name is not a string.
-            ValueError: a setting is not one that the game knows.
+            TypeError: the number of games is not an integer, or a name is not a string.
+            ValueError: a setting is unknown or out of range.
         """
         config = config or BatchConfig()
-        if not _is_whole(games):
+        if not _is_integer(games):
             raise TypeError(f"the number of games must be an integer, got {games!r}")
         if games < 1:
             raise ValueError(f"a batch must have at least 1 game, got {games}")
@@ -113,7 +117,7 @@ class Batch:
             struct = dtypes.STRUCTS.get(name)
             setattr(self, name, array if struct is None else array.view(struct).reshape(-1))
         if config.order is not None:
-            self.orders[:] = _names_per_game("order", config.order, self.games, orders.number)
+            self.orders[:] = _names_per_game("order", config.order, self.games, order_number)
         self.core = _core.Batch(
             configs=dtypes.as_bytes(_game_configs(self.games, config)),
             outputs=outputs,
@@ -127,35 +131,38 @@ class Batch:
         self.stream_key = self.core.stream_key
 
     def reset(self, seeds: Seeds | None = None, ids: Int64s | None = None) -> None:
-        """Start new episodes, in all games or those named; with seeds, the first of new streams.
+        """Start new episodes in all games, or in those of `ids`.
 
-        Game i of a batch that Gymnasium seeds with s has seed s + i.
+        Args:
+            seeds: One seed per game that starts a new random stream; by default the games continue
+                their streams. Gymnasium's seed s gives game i the seed s + i.
+            ids: Games to reset.
         """
         self.core.reset(np.arange(self.games) if ids is None else ids, seeds)
 
     def save(self, ids: Int64s) -> list[bytes]:
-        """The games as bytes: all that is needed to go on from here, random stream included."""
+        """Serialize games, random streams included."""
         return [self.core.save(int(game)) for game in ids]
 
     def restore(self, ids: Int64s, blobs: Sequence[bytes]) -> None:
-        """Put saved games in the place of others.
+        """Replace games by saved ones.
 
         Raises:
-            ValueError: a snapshot is damaged, foreign or does not fit; nothing was changed.
+            ValueError: a snapshot is damaged or does not fit this batch; nothing was changed.
         """
         self.core.restore(ids, list(blobs))
 
     def copy(self, sources: Int64s, targets: Int64s) -> None:
-        """Put copies of games in the place of others; `reseed` them if their luck should differ."""
+        """Replace games by copies of others; `reseed` makes their random draws differ."""
         self.restore(targets, self.save(sources))
 
     def reseed(self, ids: Int64s, seeds: Seeds) -> None:
-        """Let games draw from new random streams from here on."""
+        """Give games new random streams for the rest of the episode."""
         self.core.reseed(ids, seeds)
 
 
 def _allocate_outputs(games: int, config: BatchConfig) -> Arrays:
-    """The arrays that the core writes, without rows where the configuration has no use for them."""
+    """Allocate the arrays that the core writes; without rows where the settings need none."""
     is_present = {
         _core.OutputCondition.ALWAYS: True,
         _core.OutputCondition.SAME_STEP_RESET: config.autoreset == "same_step",
@@ -182,7 +189,7 @@ def _useful_threads(games: int) -> int:
     return max(1, min(os.cpu_count() or 1, games // GAMES_PER_THREAD))
 
 
-def _is_whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer)
 
 
@@ -194,36 +201,36 @@ def _one_of(name: str, value: str, known: Collection[str]) -> None:
 def _check_dtype(dtype: DTypeLike) -> None:
     try:
         known = np.dtype(dtype) in (np.float32, np.uint8)
-    except TypeError:  # not a type at all
+    except TypeError:
         known = False
     if not known:
         raise ValueError(f"observation_dtype must be one of float32, uint8; got {dtype!r}")
 
 
 def _per_game(name: str, value: Any, games: int, convert: Callable[[Any], T]) -> list[T]:
-    """One converted value a game, from one for all or one for each."""
+    """Convert a setting, one value for all games or one per game, to one value per game."""
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
         return [convert(value)] * games
     if len(value) != games:
         raise ValueError(
-            f"{name} must be one value or one a game, got {len(value)} for {games} games"
+            f"{name} must be one value or one per game, got {len(value)} for {games} games"
         )
     return [convert(item) for item in value]
 
 
 def _names_per_game(name: str, value: Any, games: int, convert: Callable[[str], T]) -> list[T]:
-    """The same for settings that go by names."""
+    """Convert a setting that is given by name."""
 
     def checked(item: Any) -> T:
         if not isinstance(item, str):
-            raise TypeError(f"{name} must be a string, or one a game, got {item!r}")
+            raise TypeError(f"{name} must be a string, or one per game, got {item!r}")
         return convert(item)
 
     return _per_game(name, value, games, checked)
 
 
 def _checked_horizon(max_steps: Any) -> int:
-    if not _is_whole(max_steps) or not 1 <= max_steps <= _core.MAX_STEPS:
+    if not _is_integer(max_steps) or not 1 <= max_steps <= _core.MAX_STEPS:
         raise ValueError(
             f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, got {max_steps!r}"
         )

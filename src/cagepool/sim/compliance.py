@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim import orders
 from cagepool.sim.batch import COUNTERS
 from cagepool.sim.names import ACTIONS, HOST_TYPE, HOST_TYPES, HOSTS, host_index
+from cagepool.sim.orders import parse_order
 from cagepool.types import Bools, Float64s, Int32s, Int64s, Records
 
 COMPLIANT, VIOLATIONS, WASTED, FIXES, THREAT_STEPS = range(len(COUNTERS))
@@ -112,7 +112,7 @@ class ComplianceTracker:
         has_type = np.array([[HOST_TYPE[host] == kind for host in HOSTS] for kind in HOST_TYPES])
         if not self._is_seed:
             has_type[:, _USER0] = False
-        ranked = [HOST_TYPES.index(kind) for kind in orders.parse(order)]
+        ranked = [HOST_TYPES.index(kind) for kind in parse_order(order)]
         self._hosts_by_rank: Bools = has_type[ranked]  # (rank in the order, host)
 
     def update(self, states: Records, actions: Int64s) -> None:

@@ -1,4 +1,4 @@
-"""NumPy types of the structs that Python and the core share, as the core defines them."""
+"""NumPy types of the structs that Python shares with the core, read from the core."""
 
 from typing import Any
 
@@ -28,5 +28,5 @@ TRACE_ROW = STRUCTS["trace_row"]
 def as_bytes(
     structs: "np.ndarray[Any, np.dtype[np.void]]",
 ) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-    """The same memory as rows of bytes, the form in which the core takes structs."""
+    """View structs as rows of bytes, the form in which the core takes them."""
     return structs.view(np.uint8).reshape(structs.size, structs.itemsize)

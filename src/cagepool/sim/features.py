@@ -1,4 +1,4 @@
-"""Policy inputs and masks of choices, made of what blue saw and did in an episode."""
+"""Policy features and masks from the history of an episode, and subsets of blue's actions."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from cagepool import _core
-from cagepool.sim import orders
 from cagepool.sim.action_masks import action_masks
 from cagepool.sim.names import ACTIONS, HOSTS
+from cagepool.sim.orders import order_number
 from cagepool.types import Bytes, Float32s, Int64s
 
 ActionSet: TypeAlias = Literal["all", "possible", "reduced", "core"]
@@ -16,12 +16,12 @@ ACTION_SETS = get_args(ActionSet)
 
 
 def action_set(name: str) -> Int64s:
-    """Official numbers of the actions of a set.
+    """Indices of the actions of a set.
 
-    `all` has all 145; `possible` leaves out decoys that their host can never take; `reduced` also
-    Monitor, which happens anyway at the end of every step, and what is done on Defender, where red
-    never gets, or on User0, where red can't be got rid of; `core` also the operational hosts,
-    which no red agent of the challenge attacks for gain.
+    `all` has all 145 actions. `possible` leaves out decoys that never fit their host. `reduced`
+    also leaves out Monitor, which the game plays at the end of every step, and all actions on
+    Defender, which red never reaches, and on User0, from which red cannot be removed. `core` also
+    leaves out the operational hosts, from which no official red agent gains anything.
 
     Raises:
         ValueError: no set has that name.
@@ -30,9 +30,9 @@ def action_set(name: str) -> Int64s:
         raise ValueError(f"actions must be one of {', '.join(ACTION_SETS)}; got {name!r}")
     if name == "all":
         return np.arange(_core.ACTION_COUNT)
-    clean = np.zeros((1, _core.HOST_COUNT), np.uint16)
-    everywhere = name == "possible"
-    allowed = action_masks(clean, monitor=everywhere, defender=everywhere, user0=everywhere)[0]
+    no_decoys = np.zeros((1, _core.HOST_COUNT), np.uint16)
+    keeps = name == "possible"
+    allowed = action_masks(no_decoys, monitor=keeps, defender=keeps, user0=keeps)[0]
     if name == "core":
         op_hosts = tuple(host for host in HOSTS if host.startswith("Op_Host"))
         allowed &= [not action.endswith(op_hosts) for action in ACTIONS]
@@ -63,20 +63,20 @@ class FeatureConfig:
     also without Monitor, Defender and User0. core: also without the operational hosts."""
 
 
-class BlueInputs:
-    """Inputs and masks of N games, which follow from the observations and from what was played.
+class FeatureEncoder:
+    """Encodes observations and the history of each episode as policy features and masks.
 
-    `memories` is all the state there is: a row of bytes a game.
+    `history` is the whole state of the encoder: one row of bytes per game.
     """
 
     def __init__(self, config: FeatureConfig, games: int, *, horizon: int) -> None:
-        """Begin an episode in every game; `horizon` is what `time_left` refers to."""
+        """Start an episode in every game; `horizon` is the episode length behind `time_left`."""
         self.config = config
-        self.numbers = action_set(config.actions)
-        self.choices = len(self.numbers)
-        self.memories: Bytes = np.zeros((games, _core.HISTORY_BYTES), np.uint8)
+        self.action_indices = action_set(config.actions)  # action of each choice of the policy
+        self.n_choices = len(self.action_indices)
+        self.history: Bytes = np.zeros((games, _core.HISTORY_BYTES), np.uint8)
         self._core = _core.FeatureEncoder(
-            choices=self.numbers.tolist(),
+            choices=self.action_indices.tolist(),
             scans=config.scan_memory,
             decoys=config.decoys_placed,
             last_action=config.last_action,
@@ -86,20 +86,20 @@ class BlueInputs:
         )
         self.size = self._core.size
 
-    def begin(self, ids: Int64s | slice = slice(None)) -> None:
-        """Forget the past of these games, but not their orders: an episode starts."""
-        kept = self.memories[ids, _core.HISTORY_ORDER_OFFSET].copy()
-        self.memories[ids] = 0
-        self.memories[ids, _core.HISTORY_ORDER_OFFSET] = kept
+    def reset(self, ids: Int64s | slice = slice(None)) -> None:
+        """Clear the history of these games for a new episode; their orders stay."""
+        order_numbers = self.history[ids, _core.HISTORY_ORDER_OFFSET].copy()
+        self.history[ids] = 0
+        self.history[ids, _core.HISTORY_ORDER_OFFSET] = order_numbers
 
-    def follow(self, order: str, ids: Int64s | slice = slice(None)) -> None:
-        """Let these games be played to an order."""
-        self.memories[ids, _core.HISTORY_ORDER_OFFSET] = orders.number(order)
+    def set_order(self, order: str, ids: Int64s | slice = slice(None)) -> None:
+        """Set the workflow order of these games."""
+        self.history[ids, _core.HISTORY_ORDER_OFFSET] = order_number(order)
 
-    def advance(self, played: Int64s, observations: Float32s) -> None:
-        """Take note of the actions that were played, and of what blue saw next."""
-        self._core.update(played, observations, self.memories)
+    def update(self, actions: Int64s, observations: Float32s) -> None:
+        """Add a step to the history: the actions, and the observations that followed."""
+        self._core.update(actions, observations, self.history)
 
-    def write(self, observations: Float32s, inputs: Float32s, masks: Bytes | None) -> None:
-        """Write the inputs, (games, size), and the masks, (games, choices), as they now stand."""
-        self._core.encode(observations, self.memories, inputs, masks)
+    def encode(self, observations: Float32s, features: Float32s, masks: Bytes | None) -> None:
+        """Write the current features, (games, size), and masks, (games, n_choices)."""
+        self._core.encode(observations, self.history, features, masks)

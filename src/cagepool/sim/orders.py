@@ -1,12 +1,9 @@
-"""Workflow orders: which type of host is repaired first (docs/workflow.md, section 1)."""
+"""Workflow orders: the order in which host types are repaired (docs/workflow.md, section 1)."""
 
 from itertools import permutations
 
-import numpy as np
-
 from cagepool import _core
 from cagepool.sim.names import HOST_TYPES
-from cagepool.types import Float32s
 
 NAMED_ORDERS = {
     "critical_first": "defender>op_server>enterprise>op_host>user",
@@ -20,8 +17,8 @@ ALL_ORDERS = tuple(">".join(order) for order in permutations(HOST_TYPES))
 assert len(ALL_ORDERS) == _core.ORDER_COUNT
 
 
-def parse(order: str) -> tuple[str, ...]:
-    """Types from the most to the least urgent, of a named or written-out order.
+def parse_order(order: str) -> tuple[str, ...]:
+    """Host types of a named or written-out order, most urgent first.
 
     Raises:
         ValueError: a type is unknown, missing or repeated.
@@ -36,12 +33,6 @@ def parse(order: str) -> tuple[str, ...]:
     return types
 
 
-def number(order: str) -> int:
-    """The core's name for an order: its place in `ALL_ORDERS`."""
-    return ALL_ORDERS.index(">".join(parse(order)))
-
-
-def one_hot(order: str) -> Float32s:
-    """The 25 policy inputs of an order, row by row: row = position, column = type."""
-    columns = [HOST_TYPES.index(name) for name in parse(order)]
-    return np.eye(len(HOST_TYPES), dtype=np.float32)[columns].ravel()
+def order_number(order: str) -> int:
+    """Index of an order in `ALL_ORDERS`, by which the core knows it."""
+    return ALL_ORDERS.index(">".join(parse_order(order)))

@@ -1,4 +1,4 @@
-"""What a learning red sees, and which of its actions the game takes (docs/integrations.md)."""
+"""Observations and action masks of a learning red agent (docs/integrations.md)."""
 
 from typing import NamedTuple
 
@@ -11,49 +11,56 @@ from cagepool.sim.batch import Batch
 from cagepool.sim.names import EXPLOITS, SUBNETS
 from cagepool.types import Bools, Float32s, Records
 
-OF_HOST = ("address", "name", "scanned", *EXPLOITS, "user", "privileged")
-"""Values of each host: what red knows of it, ports by their exploits, and what red holds there."""
-OF_GAME = (*SUBNETS, "OTService", "failed", "succeeded")
-"""Values after those of the hosts: subnets and service that red knows, and its last action."""
-RED_OBSERVATION_SIZE = _core.HOST_COUNT * len(OF_HOST) + len(OF_GAME)
+HOST_FEATURES = ("address", "name", "scanned", *EXPLOITS, "user", "privileged")
+"""Values per host: red's knowledge of the host, ports by their exploits, and red's access."""
+GAME_FEATURES = (*SUBNETS, "OTService", "failed", "succeeded")
+"""Values after those of the hosts: subnets and service that red knows, and its last success."""
+RED_OBSERVATION_SIZE = _core.HOST_COUNT * len(HOST_FEATURES) + len(GAME_FEATURES)
 
 
-def _place(action: int) -> int:
-    """Where in an observation it stands whether red knows what an action names."""
+def _knowledge_column(action: int) -> int:
+    """Column of the observation that is 1 if red knows the target of an action."""
     kind, target = _core.red_action(action)
     if kind == _core.RedKind.SWEEP:
-        return _core.HOST_COUNT * len(OF_HOST) + OF_GAME.index(SUBNETS[target])
+        return _core.HOST_COUNT * len(HOST_FEATURES) + GAME_FEATURES.index(SUBNETS[target])
     value = "address" if kind in (_core.RedKind.SCAN, _core.RedKind.EXPLOIT) else "name"
-    return target * len(OF_HOST) + OF_HOST.index(value)
+    return target * len(HOST_FEATURES) + HOST_FEATURES.index(value)
 
 
-_PLACES = np.array([_place(action) for action in range(1, _core.RED_ACTION_COUNT)])  # 0: Sleep
-_PORT_BITS = np.array([8, *range(len(EXPLOITS))])  # of a trace's s_red_ports; 8: scanned at all
+# Without action 0, Sleep, which needs no knowledge.
+_KNOWLEDGE_COLUMNS = np.array(
+    [_knowledge_column(action) for action in range(1, _core.RED_ACTION_COUNT)]
+)
+_PORT_BITS = np.array(
+    [8, *range(len(EXPLOITS))]
+)  # of a trace's s_red_ports; bit 8: the host was scanned
 
 
-class RedSight(NamedTuple):
-    """What red sees in every game."""
+class RedObservations(NamedTuple):
+    """Observations and action masks of red in every game."""
 
     observations: Float32s  # (games, RED_OBSERVATION_SIZE), of 0 and 1
-    masks: Bools  # (games, RED_ACTION_COUNT), false where an action names what red does not know
+    masks: Bools  # (games, RED_ACTION_COUNT), false where red does not know the target
 
 
-def red_sight(batch: Batch) -> RedSight:
-    """What red knows and holds now: host by host `OF_HOST`, then `OF_GAME`.
+def red_observations(batch: Batch) -> RedObservations:
+    """Red's current knowledge and access: `HOST_FEATURES` host by host, then `GAME_FEATURES`.
 
-    Actions that the masks leave out always fail; all others are what CybORG lets its agents do.
+    Masked actions always fail. All others are those that CybORG allows its red agents.
     """
     known = np.zeros(batch.games, dtypes.TRACE_ROW)
     batch.core.write_trace_rows(dtypes.as_bytes(known))
     observations = _observations(batch, known)
     masks = np.ones((batch.games, _core.RED_ACTION_COUNT), np.bool_)
-    np.not_equal(observations.take(_PLACES, 1), 0, out=masks[:, 1:])
-    return RedSight(observations, masks)
+    np.not_equal(observations.take(_KNOWLEDGE_COLUMNS, 1), 0, out=masks[:, 1:])
+    return RedObservations(observations, masks)
 
 
 def _observations(batch: Batch, known: Records) -> Float32s:
     rows = np.empty((batch.games, RED_OBSERVATION_SIZE), np.float32)
-    hosts = rows[:, : -len(OF_GAME)].reshape(batch.games, _core.HOST_COUNT, len(OF_HOST))
+    hosts = rows[:, : -len(GAME_FEATURES)].reshape(
+        batch.games, _core.HOST_COUNT, len(HOST_FEATURES)
+    )
     hosts[:, :, 0] = known["s_known_ip"]
     hosts[:, :, 1] = known["s_known_host"]
     hosts[:, :, 2:-2] = known["s_red_ports"][:, :, None] >> _PORT_BITS & 1
@@ -65,8 +72,8 @@ def _observations(batch: Batch, known: Records) -> Float32s:
 
 
 def _last_success(batch: Batch) -> NDArray[np.int8]:
-    """Of red's last action: 1, 0, or -1 if it has none yet or slept."""
+    """Success of red's last action: 1, 0, or -1 if red has not acted or slept."""
     success: NDArray[np.int8] = batch.moves["red_success"]
     if batch.config.autoreset != "same_step":
         return success
-    return np.where(batch.truncations, np.int8(-1), success)  # that was in the episode before
+    return np.where(batch.truncations, np.int8(-1), success)  # of the episode that ended

@@ -1,4 +1,4 @@
-"""One game as text: blue's view of the network beside the truth."""
+"""Renders a game as text: blue's view of the network beside the true state."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,14 +27,14 @@ _COLUMNS = (
 )
 
 
-def picture(batch: Batch, game: int) -> str:
-    """Draw one game as a table of its hosts, the last step above it and OTService below.
+def render_text(batch: Batch, game: int) -> str:
+    """Render the last step, a table of the hosts, and OTService.
 
-    `priv`, `seen` and `unseen` count red's sessions: privileged ones, and those at user level that
-    blue has seen and can remove, or has not.
+    `priv`, `seen` and `unseen` count red's sessions: privileged ones, and user-level ones that blue
+    has seen and can remove, or has not seen.
     """
-    rows = [_host(batch, game, host) for host in range(_core.HOST_COUNT)]
-    lines = [*_last_step(batch, game), "", *_table(rows), "", _service(batch, game)]
+    rows = [_host_row(batch, game, host) for host in range(_core.HOST_COUNT)]
+    lines = [*_last_step(batch, game), "", *_table(rows), "", _ot_service(batch, game)]
     return "\n".join(lines) + "\n"
 
 
@@ -43,7 +43,7 @@ def _last_step(batch: Batch, game: int) -> Iterator[str]:
     step = batch.core.steps(game)
     red, edition = list(RED_AGENTS)[state["red"]], list(EDITIONS)[state["edition"]]
     yield f"step {step}, red {red}, edition {edition}"
-    if step == 0:  # any moves are those of the episode before
+    if step == 0:  # the moves are those of the last episode
         return
     yield f"blue    {action_name(moves['blue_action'])}: {_SUCCESS[int(moves['blue_success'])]}"
     if moves["green_host"] >= 0:
@@ -54,7 +54,7 @@ def _last_step(batch: Batch, game: int) -> Iterator[str]:
     yield f"reward  {batch.rewards[game]:.1f}"
 
 
-def _host(batch: Batch, game: int, host: int) -> list[str]:
+def _host_row(batch: Batch, game: int, host: int) -> list[str]:
     state = batch.true_state[game]
     activity = int(batch.observations[game, 4 * host : 4 * host + 2].sum())
     sessions = (state[kind][host] for kind in ("privileged", "user_seen", "user_unseen"))
@@ -68,17 +68,17 @@ def _host(batch: Batch, game: int, host: int) -> list[str]:
         _ACCESS[state["access"][host]],
         *(str(count) if count else _NONE for count in sessions),
         "file" if state["malware"][host] else _NONE,
-        _decoys(int(state["decoys"][host])),
+        _decoy_names(int(state["decoys"][host])),
     ]
 
 
-def _decoys(placed: int) -> str:
-    names = [name for bit, name in enumerate(DECOYS) if placed >> bit & 1]
-    again = placed >> len(DECOYS)
-    return (" ".join(names) + (f" x{again + 1}" if again else "")) or _NONE
+def _decoy_names(bits: int) -> str:
+    names = [name for bit, name in enumerate(DECOYS) if bits >> bit & 1]
+    repetitions = bits >> len(DECOYS)
+    return (" ".join(names) + (f" x{repetitions + 1}" if repetitions else "")) or _NONE
 
 
-def _service(batch: Batch, game: int) -> str:
+def _ot_service(batch: Batch, game: int) -> str:
     state = batch.true_state[game]
     running = "runs" if state["ot_running"] else "is stopped"
     known = "red knows of it" if state["ot_service_known"] else "red does not know of it"

@@ -1,4 +1,4 @@
-"""Recorded games played again by the core (docs/traces.md)."""
+"""Replays recorded games in the core (docs/traces.md)."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -28,38 +28,38 @@ DRAWS = ("green_host", "red_target", "exploit", "detected", "esc_pick")
 
 
 def replay(trace: Mapping[str, ArrayLike]) -> Trace:
-    """Play recorded games again; only their random picks are taken from the recording.
+    """Replay recorded games: blue's actions and the random draws are those of the recording.
 
-    Needed are `ep_red`, `ep_green`, `blue_action` and the draws `green_host`, `red_target`,
-    `exploit`, `detected` and `esc_pick`, of any integer type. `ep_edition` counts if it is there,
-    and the names in `meta` say what the numbers of reds and editions mean. `ep_policy` is handed
-    on. All other entries are ignored, so a whole recording may be given.
+    A trace must have `ep_red`, `ep_green`, `blue_action` and the draws `green_host`, `red_target`,
+    `exploit`, `detected` and `esc_pick`, of any integer type. It may have `ep_edition`,
+    `ep_policy`, which is copied to the result, and `meta`, whose name lists define the numbers of
+    red agents and editions. Other entries are ignored, so that a whole recording may be given.
 
     Returns:
-        Every field of docs/traces.md, in its type. The draws are those that the game asked for, so
-        that a recording which holds others shows it there too.
+        All fields of docs/traces.md, in their types. The draws are those that the game used: a
+        draw of the recording that the game did not use shows as a difference.
 
     Raises:
-        TypeError: a field is not of integers.
-        ValueError: a field is missing, of the wrong shape or out of range, or a pick is not among
-            its candidates; says which field, episode and step.
+        TypeError: a field does not have integers.
+        ValueError: a field is missing, has a wrong shape or is out of range, or a draw is not among
+            its candidates; the message names field, episode and step.
     """
-    names = _names(trace)
+    names = _name_lists(trace)
     shape = _checked_shape(trace)
     blue_action = _field(trace, "blue_action", np.uint8, shape)
     draws = {name: _field(trace, name, np.int8, shape) for name in DRAWS}
-    episodes = _episodes(trace, names, shape[0])
-    starts = np.zeros(shape[0], dtypes.TRACE_EPISODE)
-    starts["red"] = _codes(episodes, "ep_red", names["red_names"], _red_code)
-    starts["green"] = episodes["ep_green"]
-    starts["edition"] = _codes(episodes, "ep_edition", names["edition_names"], edition_code)
+    episodes = _episode_fields(trace, names, shape[0])
+    episode_starts = np.zeros(shape[0], dtypes.TRACE_EPISODE)
+    episode_starts["red"] = _codes(episodes, "ep_red", names["red_names"], _red_code)
+    episode_starts["green"] = episodes["ep_green"]
+    episode_starts["edition"] = _codes(episodes, "ep_edition", names["edition_names"], edition_code)
     inputs = np.zeros(shape, dtypes.TRACE_INPUT)
     inputs["blue_action"] = blue_action
     for name, values in draws.items():
         inputs[name] = values
     rows = np.zeros(blue_action.size, dtypes.TRACE_ROW)
     _core.replay(
-        episodes=dtypes.as_bytes(starts),
+        episodes=dtypes.as_bytes(episode_starts),
         inputs=dtypes.as_bytes(inputs),
         rows=dtypes.as_bytes(rows),
     )
@@ -70,8 +70,8 @@ def replay(trace: Mapping[str, ArrayLike]) -> Trace:
     return result
 
 
-def _names(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
-    """The name lists of a trace: our own, but the recording's where it numbers things itself."""
+def _name_lists(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
+    """Name lists of a trace: the recording's where its `meta` has them, else ours."""
     names = {
         "edition": next(iter(EDITIONS)),
         "edition_names": list(EDITIONS),
@@ -87,11 +87,11 @@ def _names(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
         return names
     meta = str(np.asarray(trace["meta"]))
     try:
-        given = dict(json.loads(meta))
+        recorded = dict(json.loads(meta))
     except (ValueError, TypeError):
         raise ValueError(f"meta must be a JSON object, got {meta[:50]!r}") from None
-    own = ("edition", "edition_names", "red_names", "policy_names")
-    return names | {name: given[name] for name in own if name in given}
+    from_recording = ("edition", "edition_names", "red_names", "policy_names")
+    return names | {name: recorded[name] for name in from_recording if name in recorded}
 
 
 def _checked_shape(trace: Mapping[str, ArrayLike]) -> tuple[int, int]:
@@ -104,9 +104,9 @@ def _checked_shape(trace: Mapping[str, ArrayLike]) -> tuple[int, int]:
     return shape
 
 
-def _episodes(trace: Mapping[str, ArrayLike], names: dict[str, Any], count: int) -> Trace:
-    """The fields that say what is played in each episode."""
-    defaults = {"ep_edition": _edition_number(names), "ep_policy": -1}
+def _episode_fields(trace: Mapping[str, ArrayLike], names: dict[str, Any], count: int) -> Trace:
+    """Fields that have one value per episode."""
+    defaults = {"ep_edition": _default_edition(names), "ep_policy": -1}
     return {
         name: np.full(count, defaults[name], np.int8)
         if name in defaults and name not in trace
@@ -118,7 +118,7 @@ def _episodes(trace: Mapping[str, ArrayLike], names: dict[str, Any], count: int)
 def _field(
     trace: Mapping[str, ArrayLike], name: str, dtype: type[np.integer], shape: tuple[int, ...]
 ) -> NDArray[Any]:
-    """A copy of a field in the type that the core takes."""
+    """Copy a field into the type of the core."""
     values = np.asarray(trace[name])
     if values.dtype.kind not in "biu":
         raise TypeError(f"{name} must be of integers, got {values.dtype}")
@@ -136,7 +136,7 @@ def _field(
 def _codes(
     episodes: Trace, field: str, names: list[str], code: Callable[[str], int]
 ) -> NDArray[np.int8]:
-    """The core's numbers for those of the recording, by the names behind both."""
+    """Translate numbers of the recording to those of the core, by name."""
     for episode, number in enumerate(episodes[field]):
         if not 0 <= number < len(names):
             raise ValueError(
@@ -145,8 +145,8 @@ def _codes(
     return np.array([code(names[number]) for number in episodes[field]], np.int8)
 
 
-def _edition_number(names: dict[str, Any]) -> int:
-    """What the recording's `meta` says of all episodes."""
+def _default_edition(names: dict[str, Any]) -> int:
+    """Number of the edition in `meta`, for episodes without `ep_edition`."""
     edition, known = names["edition"], names["edition_names"]
     if edition not in known:
         raise ValueError(f"edition in meta must be one of {', '.join(known)}; got {edition!r}")

@@ -1,4 +1,4 @@
-"""What red really holds and what blue believes, as arrays over games and hosts."""
+"""Red's true access and blue's table, as arrays over games and hosts."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,18 +8,18 @@ from cagepool.types import Bytes
 
 
 class TrueState:
-    """Read-only views of a batch's memory: never copied, always showing the current state."""
+    """Read-only views of a batch's memory; they always show the current state."""
 
-    # By game and host.
-    access: Bytes  # what red holds: 0 nothing, 1 user level, 2 privileged
+    # Per game and host:
+    access: Bytes  # of red: 0 none, 1 user level, 2 privileged
     privileged: Bytes  # number of red's privileged sessions
     user_seen: Bytes  # user-level sessions that blue can remove
-    user_unseen: Bytes  # user-level sessions that it cannot
-    decoys: NDArray[np.uint16]  # bit i: names.DECOYS[i]; +256 for each further Vsftpd
+    user_unseen: Bytes  # user-level sessions that blue cannot remove
+    decoys: NDArray[np.uint16]  # bit i: names.DECOYS[i]; +256 per further Vsftpd
     malware: Bytes  # 1: a suspicious file is on the disk
     compromised: Bytes  # blue's table: 0 no, 1 unknown, 2 user, 3 privileged
 
-    # By game.
+    # Per game:
     ot_running: Bytes  # OTService runs on Op_Server0
     ot_pid_known: Bytes  # Impact can still stop it (Q2)
     ot_service_known: Bytes  # red has learned of it
@@ -28,7 +28,7 @@ class TrueState:
     edition: Bytes  # _core.Edition
 
     def __init__(self, batch: Batch) -> None:
-        """Look at a batch."""
+        """View the true state of a batch."""
         state = batch.true_state.view()
         state.flags.writeable = False
         for field in state.dtype.names or ():

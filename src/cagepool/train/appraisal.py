@@ -56,7 +56,7 @@ def write_outcome(run: runs.Run, config: TrainConfig, gate: Gate, policy: Policy
     (result,) = appraise(policy, config, [config.order.order], config.order.n_eval_episodes)
     content = {
         "format": runs.FORMAT,
-        "order": ">".join(orders.parse(config.order.order)),
+        "order": ">".join(orders.parse_order(config.order.order)),
         "outcome": gate.outcome,
         "reason": gate.reason,
         **asdict(result),

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.sim.features import BlueInputs
+from cagepool.sim.features import FeatureEncoder
 from cagepool.train.rollout import Collector
 from cagepool.train.rollout_buffer import Rollout
 from cagepool.types import Arrays
@@ -20,8 +20,8 @@ def collector_state(collector: Collector, rng: np.random.Generator) -> tuple[Arr
         "collector.lengths": collector.lengths.copy(),
         "collector.active": collector.active.copy(),
     }
-    if isinstance(collector.inputs, BlueInputs):
-        arrays["collector.memories"] = collector.inputs.memories.copy()
+    if isinstance(collector.inputs, FeatureEncoder):
+        arrays["collector.memories"] = collector.inputs.history.copy()
     if isinstance(collector.envs, NativeVectorEnv):
         games = collector.envs.save(np.arange(collector.envs.num_envs))
         arrays["collector.games"] = np.frombuffer(b"".join(games), np.uint8)
@@ -60,8 +60,8 @@ def restore_collector(
     collector.returns[:] = arrays["collector.returns"]
     collector.lengths[:] = arrays["collector.lengths"]
     collector.active[:] = arrays["collector.active"]
-    if isinstance(collector.inputs, BlueInputs):
-        collector.inputs.memories[:] = arrays["collector.memories"]
+    if isinstance(collector.inputs, FeatureEncoder):
+        collector.inputs.history[:] = arrays["collector.memories"]
     ends = np.cumsum(arrays["collector.game_sizes"])[:-1]
     games = [part.tobytes() for part in np.split(arrays["collector.games"], ends)]
     collector.envs.restore(np.arange(len(games)), games)

@@ -173,7 +173,7 @@ class OrderConfig:
         """Check the settings that can be wrong on their own."""
         _check_choices("order", self)
         if self.order is not None:
-            orders.parse(self.order)
+            orders.parse_order(self.order)
         _check_share("order.compliance_threshold", self.compliance_threshold)
         for name in ("min_decisions", "alignment_lambda"):
             _check_at_least(f"order.{name}", getattr(self, name), 0)

@@ -9,7 +9,7 @@ import torch
 from cagepool import _core
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
-from cagepool.sim.features import BlueInputs
+from cagepool.sim.features import FeatureEncoder
 from cagepool.train.passes import Forward
 from cagepool.train.rollout_buffer import Final, Rollout
 from cagepool.types import Bools, Bytes, Float32s, Int64s
@@ -19,16 +19,16 @@ class Inputs(Protocol):
     """Turns observations into policy inputs, and choices into actions."""
 
     size: int
-    choices: int
-    numbers: Int64s  # the action behind each choice
+    n_choices: int
+    action_indices: Int64s  # action of each choice
 
-    def begin(self, ids: Int64s, /) -> None:
+    def reset(self, ids: Int64s, /) -> None:
         """Forget the past of these games."""
 
-    def advance(self, played: Int64s, observations: Float32s, /) -> None:
+    def update(self, played: Int64s, observations: Float32s, /) -> None:
         """Take note of what was played and of what was seen next."""
 
-    def write(self, observations: Float32s, inputs: Float32s, masks: Bytes | None, /) -> None:
+    def encode(self, observations: Float32s, inputs: Float32s, masks: Bytes | None, /) -> None:
         """Write the inputs and masks as they now stand."""
 
 
@@ -38,16 +38,16 @@ class PlainInputs:
     def __init__(self, size: int, choices: int) -> None:
         """For observations of this many values."""
         self.size = size
-        self.choices = choices
-        self.numbers = np.arange(choices)
+        self.n_choices = choices
+        self.action_indices = np.arange(choices)
 
-    def begin(self, _ids: Int64s) -> None:
+    def reset(self, _ids: Int64s) -> None:
         """Nothing to forget."""
 
-    def advance(self, _played: Int64s, _observations: Float32s) -> None:
+    def update(self, _played: Int64s, _observations: Float32s) -> None:
         """Nothing to remember."""
 
-    def write(self, observations: Float32s, inputs: Float32s, _masks: Bytes | None) -> None:
+    def encode(self, observations: Float32s, inputs: Float32s, _masks: Bytes | None) -> None:
         """Copy the observations."""
         inputs[:] = observations.reshape(len(observations), -1)
 
@@ -106,7 +106,7 @@ class Collector:
     def write(self, observations: Any, rollout: Rollout, step: int) -> None:
         """Write the inputs of a step."""
         masks = None if rollout.masks is None else rollout.masks[step]
-        self.inputs.write(_floats(observations), rollout.inputs[step], masks)
+        self.inputs.encode(_floats(observations), rollout.inputs[step], masks)
 
     def collect(self, actor: Forward, rollout: Rollout, rng: np.random.Generator) -> Finished:
         """Fill the rollout, or its beginning if the run's last episode ends before."""
@@ -127,7 +127,7 @@ class Collector:
         masks = None if rollout.masks is None else rollout.masks[step]
         choices = rollout.choices[step]
         _core.sample_choices(logits, masks, uniforms, choices, rollout.log_probabilities[step])
-        np.take(self.inputs.numbers, choices, out=self._actions)
+        np.take(self.inputs.action_indices, choices, out=self._actions)
 
     def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
         if self.tracker is not None:
@@ -147,7 +147,7 @@ class Collector:
             seen = self._end(rollout, step, seen, infos, truncations & ~terminations)
             self._account(np.flatnonzero(ends), finished)
         else:
-            self.inputs.advance(self._actions, seen)
+            self.inputs.update(self._actions, seen)
         self.write(seen, rollout, step + 1)
 
     def _end(
@@ -158,23 +158,23 @@ class Collector:
         last = seen.copy()
         for game in ended:
             last[game] = _floats(infos["final_obs"][game])
-        self.inputs.advance(self._actions, last)
+        self.inputs.update(self._actions, last)
         if cut_off.any():
             rows = np.empty((len(seen), self.inputs.size), np.float32)
-            self.inputs.write(last, rows, None)
+            self.inputs.encode(last, rows, None)
             games = np.flatnonzero(cut_off)
             rollout.finals.append(Final(step, games, rows[games]))
-        self.inputs.begin(ended)
+        self.inputs.reset(ended)
         if self.order_rng is not None:
             self._begin_orders(ended)
         return seen
 
     def _begin_orders(self, games: Int64s) -> None:
         assert self.order_rng is not None
-        assert isinstance(self.inputs, BlueInputs)
+        assert isinstance(self.inputs, FeatureEncoder)
         drawn = self.order_rng.integers(_core.ORDER_COUNT, size=len(games), dtype=np.uint8)
         self.envs.batch.orders[games] = drawn  # type: ignore[attr-defined] # native only
-        self.inputs.memories[games, _core.HISTORY_ORDER_OFFSET] = drawn
+        self.inputs.history[games, _core.HISTORY_ORDER_OFFSET] = drawn
 
     def _kept(self, ended: Int64s) -> Int64s:
         """Counters of the episodes that ended and count; no rows without an order."""
@@ -204,4 +204,4 @@ def _floats(observations: Any) -> Float32s:
     return np.ascontiguousarray(observations, np.float32)
 
 
-__all__ = ["BlueInputs", "Collector", "Finished", "Inputs", "PlainInputs"]
+__all__ = ["Collector", "FeatureEncoder", "Finished", "Inputs", "PlainInputs"]

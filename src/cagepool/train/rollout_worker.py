@@ -85,9 +85,9 @@ class Station:
         if config.order.universal:
             self.collector.draw_orders(np.random.default_rng(share.orders))
         masked = config.env.is_cage and config.features.action_masking
-        self.shape = Shape(config.ppo.update_steps, games, inputs.size, inputs.choices, masked)
+        self.shape = Shape(config.ppo.update_steps, games, inputs.size, inputs.n_choices, masked)
         self.networks = Networks(
-            inputs.size, inputs.choices, config.ppo.hidden, config.ppo.activation, 0
+            inputs.size, inputs.n_choices, config.ppo.hidden, config.ppo.activation, 0
         )
         self._actor = Forward(self.networks.actor)
         self.rollouts = [Rollout(self.shape) for _ in range(rollouts)]

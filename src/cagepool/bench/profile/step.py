@@ -53,7 +53,7 @@ class StepConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         self.period  # noqa: B018 - refuses what it can't read
         if self.order is not None:
-            orders.parse(self.order)
+            orders.parse_order(self.order)
             if not self.has_truth:
                 raise ValueError(f"an order needs CAGE-2 or cyborg, got {self.env}")
         if self.period is not None and not self.has_truth:

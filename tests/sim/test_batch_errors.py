@@ -137,7 +137,7 @@ def test_a_game_that_is_over_must_be_reset_where_nothing_else_does() -> None:
     [
         ({"red": "Red"}, "red must be one of B_lineAgent, .*meander.*mix.* got 'Red'"),
         ({"red": "b_line+x"}, "red must be one of B_lineAgent, .*; got 'x'"),
-        ({"red": ["b_line"]}, "red must be one value or one a game, got 1 for 2 games"),
+        ({"red": ["b_line"]}, "red must be one value or one per game, got 1 for 2 games"),
         ({"edition": "2.2"}, "edition must be one of 2.1, leaderboard; got '2.2'"),
         ({"order": "user"}, "order must be one of critical_first, .*missing 'defender'"),
         ({"order": ORDER + ">x"}, "order must be one of critical_first, .*unknown 'x'"),
@@ -172,7 +172,7 @@ def test_a_setting_that_is_not_known_lists_those_that_are(
 @pytest.mark.parametrize("setting", ["red", "edition", "order"])
 @pytest.mark.parametrize("value", [2.1, [2.1, 2.1], {"sleep"}], ids=["number", "numbers", "set"])
 def test_a_name_must_be_a_string(setting: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"^{setting} must be a string, or one a game, got "):
+    with pytest.raises(TypeError, match=f"^{setting} must be a string, or one per game, got "):
         Batch(2, BatchConfig(**{setting: value}))
 
 

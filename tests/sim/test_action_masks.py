@@ -99,7 +99,7 @@ def test_bad_actions_are_refused_and_change_nothing() -> None:
         masks.update(ints([tomcat, 145]))
     with pytest.raises(IndexError, match="action of game 1 must be below 145, got -1"):
         masks.update(ints([-1]), ids=ints([1]))
-    with pytest.raises(ValueError, match="one action a game, got 1 for 2 games"):
+    with pytest.raises(ValueError, match="one action per game, got 1 for 2 games"):
         masks.update(ints([tomcat]))
     with pytest.raises(ValueError, match="at least 1 game, got 0"):
         ActionMasks(0)

@@ -7,10 +7,15 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.names import HOSTS, RED_ACTIONS, action_index, red_action_index
-from cagepool.sim.red_observation import OF_GAME, OF_HOST, RED_OBSERVATION_SIZE, red_sight
+from cagepool.sim.red_observation import (
+    GAME_FEATURES,
+    HOST_FEATURES,
+    RED_OBSERVATION_SIZE,
+    red_observations,
+)
 from tests.sim.games import ints, seeds
 
-NAMES = [f"{host} {value}" for host in HOSTS for value in OF_HOST] + list(OF_GAME)
+NAMES = [f"{host} {value}" for host in HOSTS for value in HOST_FEATURES] + list(GAME_FEATURES)
 INDEX = {_core.red_action(index): index for index in range(_core.RED_ACTION_COUNT)}
 assert len(NAMES) == RED_OBSERVATION_SIZE
 
@@ -23,11 +28,11 @@ def begun(games: int, red: str = "given", edition: str = "2.1") -> Batch:
 
 def seen(batch: Batch) -> set[str]:
     """What red sees in the first game, by name."""
-    return {NAMES[place] for place in np.flatnonzero(red_sight(batch).observations[0])}
+    return {NAMES[place] for place in np.flatnonzero(red_observations(batch).observations[0])}
 
 
 def allowed(batch: Batch) -> set[str]:
-    return {RED_ACTIONS[index] for index in np.flatnonzero(red_sight(batch).masks[0])}
+    return {RED_ACTIONS[index] for index in np.flatnonzero(red_observations(batch).masks[0])}
 
 
 def play(batch: Batch, red: str, blue: str = "Sleep") -> None:
@@ -48,7 +53,7 @@ def test_the_moves_of_a_scripted_red_make_the_same_game(red: str, edition: str) 
     rng = np.random.default_rng(0)
     for _ in range(100):
         blue = rng.integers(_core.ACTION_COUNT, size=games)
-        masks = red_sight(given).masks
+        masks = red_observations(given).masks
         scripted.step(blue)
         played = moves(scripted)
         assert masks[np.arange(games), played].all()
@@ -58,7 +63,9 @@ def test_the_moves_of_a_scripted_red_make_the_same_game(red: str, edition: str) 
         assert np.array_equal(given.moves, scripted.moves)
         for field in set(given.true_state.dtype.names or ()) - {"red"}:
             assert np.array_equal(given.true_state[field], scripted.true_state[field]), field
-        assert np.array_equal(red_sight(given).observations, red_sight(scripted).observations)
+        assert np.array_equal(
+            red_observations(given).observations, red_observations(scripted).observations
+        )
 
 
 def test_red_begins_with_its_foothold_alone() -> None:
@@ -105,9 +112,9 @@ def test_what_the_masks_leave_out_fails_and_teaches_nothing() -> None:
     batch = begun(30)
     rng = np.random.default_rng(1)
     for _ in range(60):
-        before = red_sight(batch)
+        before = red_observations(batch)
         batch.step(ints([0] * 30), rng.integers(_core.RED_ACTION_COUNT, size=30))
-        after = red_sight(batch)
+        after = red_observations(batch)
         refused = ~before.masks[np.arange(30), moves(batch)]
         assert (batch.moves["red_success"][refused] == 0).all()
         own = slice(None, -2)  # all but the success of the last action

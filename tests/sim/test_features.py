@@ -1,4 +1,4 @@
-"""Policy inputs and masks, against a slow reading of what blue saw and did."""
+"""Policy features and masks, against a slow reference implementation."""
 
 from itertools import product
 from typing import Any
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import ActionMasks, Batch, action_masks, orders
-from cagepool.sim.features import ACTION_SETS, ActionSet, BlueInputs, FeatureConfig, action_set
-from cagepool.sim.names import ACTIONS, DECOYS, HOSTS
+from cagepool.sim.features import ACTION_SETS, ActionSet, FeatureConfig, FeatureEncoder, action_set
+from cagepool.sim.names import ACTIONS, DECOYS, HOST_TYPES, HOSTS
 from tests.sim.games import ints, started
 
 GAMES, HORIZON, STEPS = 6, 14, 32
@@ -19,20 +19,26 @@ GROUPS = ("scan_memory", "decoys_placed", "last_action", "time_left", "order_inp
 ORDER = "reverse"
 
 
-class Reading:
-    """One game as a person would follow it with pencil and paper."""
+def order_one_hot(order: str) -> NDArray[np.float32]:
+    """The 25 features of an order, row by row: row = position, column = type."""
+    columns = [HOST_TYPES.index(kind) for kind in orders.parse_order(order)]
+    return np.eye(len(HOST_TYPES), dtype=np.float32)[columns].ravel()
+
+
+class ReferenceHistory:
+    """History of one game, written with sets of names."""
 
     def __init__(self, choices: NDArray[np.int64]) -> None:
         self.names = [ACTIONS[choice] for choice in choices]
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         self.ever: set[str] = set()
         self.exploited: set[str] = set()
         self.latest: set[str] = set()
         self.played: list[str] = []
 
-    def advance(self, action: str, seen: NDArray[Any]) -> None:
+    def update(self, action: str, seen: NDArray[Any]) -> None:
         bits = {host: tuple(seen[4 * i : 4 * i + 2].tolist()) for i, host in enumerate(HOSTS)}
         active = {host for host, pair in bits.items() if pair != (0, 0)}
         self.ever |= active
@@ -58,7 +64,7 @@ class Reading:
                 *(float(last.endswith(f" {host}")) for host in HOSTS),
             ],
             "time_left": [1 - len(self.played) / HORIZON],
-            "order_input": orders.one_hot(ORDER).tolist(),
+            "order_input": order_one_hot(ORDER).tolist(),
         }
 
     def possible_decoys(self) -> list[tuple[str, str]]:
@@ -81,40 +87,42 @@ def played_actions(rng: np.random.Generator) -> NDArray[np.int64]:
     return np.where(rng.random(GAMES) < 0.7, rng.choice(busy, GAMES), rng.integers(145, size=GAMES))
 
 
-def check_rows(all_inputs: list[BlueInputs], readings: list[Reading], batch: Batch) -> None:
-    check(all_inputs, readings, batch.observations, batch.true_state["decoys"])
+def check_rows(
+    encoders: list[FeatureEncoder], references: list[ReferenceHistory], batch: Batch
+) -> None:
+    check(encoders, references, batch.observations, batch.true_state["decoys"])
 
 
 def check(
-    all_inputs: list[BlueInputs],
-    readings: list[Reading],
+    encoders: list[FeatureEncoder],
+    references: list[ReferenceHistory],
     seen: NDArray[np.float32],
     decoys: NDArray[Any],
 ) -> None:
-    groups = [reading.groups(row) for reading, row in zip(readings, decoys, strict=True)]
-    for inputs in all_inputs:
-        rows = np.full((GAMES, inputs.size), -1, np.float32)
-        masks = np.full((GAMES, inputs.choices), 9, np.uint8)
-        inputs.write(seen, rows, masks)
-        wanted = [name for name in GROUPS if getattr(inputs.config, name)]
+    groups = [reference.groups(row) for reference, row in zip(references, decoys, strict=True)]
+    for encoder in encoders:
+        rows = np.full((GAMES, encoder.size), -1, np.float32)
+        masks = np.full((GAMES, encoder.n_choices), 9, np.uint8)
+        encoder.encode(seen, rows, masks)
+        wanted = [name for name in GROUPS if getattr(encoder.config, name)]
         expected = [
             [*row.tolist(), *(x for name in wanted for x in of_game[name])]
             for row, of_game in zip(seen, groups, strict=True)
         ]
         np.testing.assert_allclose(rows, expected, rtol=1e-6)
-        np.testing.assert_array_equal(masks, action_masks(decoys)[:, inputs.numbers])
+        np.testing.assert_array_equal(masks, action_masks(decoys)[:, encoder.action_indices])
 
 
 @pytest.mark.parametrize("names", ACTION_SETS)
-def test_inputs_and_masks_are_what_blue_saw_and_did_in_every_combination(names: ActionSet) -> None:
+def test_features_and_masks_are_those_of_the_history_in_every_combination(names: ActionSet) -> None:
     rng = np.random.default_rng(3)
     batch = started(GAMES, red="mix", max_steps=HORIZON, autoreset="same_step")
-    all_inputs = [BlueInputs(config, GAMES, horizon=HORIZON) for config in configs(names)]
-    readings = [Reading(action_set(names)) for _ in range(GAMES)]
-    for inputs in all_inputs:
-        inputs.follow(ORDER)
+    encoders = [FeatureEncoder(config, GAMES, horizon=HORIZON) for config in configs(names)]
+    references = [ReferenceHistory(action_set(names)) for _ in range(GAMES)]
+    for encoder in encoders:
+        encoder.set_order(ORDER)
     masks = ActionMasks(GAMES)
-    check_rows(all_inputs, readings, batch)
+    check_rows(encoders, references, batch)
     for _ in range(STEPS):
         played = played_actions(rng)
         batch.step(played)
@@ -122,76 +130,90 @@ def test_inputs_and_masks_are_what_blue_saw_and_did_in_every_combination(names: 
         ended = np.flatnonzero(batch.truncations)
         last = batch.observations.copy()
         last[ended] = batch.final_observations[ended]
-        for inputs in all_inputs:
-            inputs.advance(played, last)
-        for reading, action, row in zip(readings, played, last, strict=True):
-            reading.advance(ACTIONS[action], row)
-        check(all_inputs, readings, last, masks._decoys)
+        for encoder in encoders:
+            encoder.update(played, last)
+        for reference, action, row in zip(references, played, last, strict=True):
+            reference.update(ACTIONS[action], row)
+        check(encoders, references, last, masks._decoys)
         masks.reset(ended)
-        for inputs in all_inputs:
-            inputs.begin(ended)
+        for encoder in encoders:
+            encoder.reset(ended)
         for game in ended:
-            readings[game].begin()
-        check_rows(all_inputs, readings, batch)
-    assert any(reading.exploited for reading in readings)
+            references[game].reset()
+        check_rows(encoders, references, batch)
+    assert any(reference.exploited for reference in references)
 
 
 def test_a_decoy_can_be_placed_in_play_exactly_if_its_choice_is_not_masked() -> None:
     rng = np.random.default_rng(5)
     batch = started(GAMES, red="meander", max_steps=HORIZON, autoreset="same_step")
-    inputs = BlueInputs(FeatureConfig(actions="all"), GAMES, horizon=HORIZON)
-    rows = np.zeros((GAMES, inputs.size), np.float32)
+    encoder = FeatureEncoder(FeatureConfig(actions="all"), GAMES, horizon=HORIZON)
+    rows = np.zeros((GAMES, encoder.size), np.float32)
     masks = np.zeros((GAMES, 145), np.uint8)
     is_decoy = np.array([name.startswith("Decoy") for name in ACTIONS])
     outcomes: list[bool] = []
     for _ in range(STEPS):
-        inputs.write(batch.observations, rows, masks)
+        encoder.encode(batch.observations, rows, masks)
         played = played_actions(rng)
         batch.step(played)
         decoys = is_decoy[played]
         worked = batch.moves["blue_success"][decoys] == 1
         np.testing.assert_array_equal(worked, masks[np.arange(GAMES), played][decoys] == 1)
         outcomes += worked.tolist()
-        inputs.advance(played, batch.observations)
-        inputs.begin(np.flatnonzero(batch.truncations))
+        encoder.update(played, batch.observations)
+        encoder.reset(np.flatnonzero(batch.truncations))
     assert {*outcomes} == {True, False}
 
 
-def test_every_order_is_shown_as_its_one_hot_and_kept_when_an_episode_begins() -> None:
-    inputs = BlueInputs(
-        FeatureConfig(
-            scan_memory=False,
-            decoys_placed=False,
-            last_action=False,
-            time_left=False,
-            order_input=True,
-        ),
-        len(orders.ALL_ORDERS),
-        horizon=10,
+def order_encoder(games: int) -> FeatureEncoder:
+    """Encoder whose only features beside the observation are those of the order."""
+    config = FeatureConfig(
+        scan_memory=False,
+        decoys_placed=False,
+        last_action=False,
+        time_left=False,
+        order_input=True,
     )
+    return FeatureEncoder(config, games, horizon=10)
+
+
+def test_the_features_of_an_order_are_one_hot_by_position() -> None:
+    order = orders.NAMED_ORDERS["reverse"]
+    encoder = order_encoder(1)
+    encoder.set_order(order)
+    rows = np.zeros((1, encoder.size), np.float32)
+    encoder.encode(zeros(1, _core.OBSERVATION_SIZE), rows, None)
+
+    table = rows[0, _core.OBSERVATION_SIZE :].reshape(5, 5)
+    assert [HOST_TYPES[column] for column in table.argmax(axis=1)] == order.split(">")
+    assert table.sum() == 5
+
+
+def test_every_order_is_shown_as_its_one_hot_and_kept_when_an_episode_begins() -> None:
+    encoder = order_encoder(len(orders.ALL_ORDERS))
     seen = np.zeros((len(orders.ALL_ORDERS), _core.OBSERVATION_SIZE), np.float32)
     for game, order in enumerate(orders.ALL_ORDERS):
-        inputs.follow(order, ints([game]))
-    inputs.advance(np.zeros(len(seen), np.int64), seen)
-    inputs.begin(ints([3, 60]))
-    inputs.begin()
-    rows = np.zeros((len(seen), inputs.size), np.float32)
-    inputs.write(seen, rows, None)
+        encoder.set_order(order, ints([game]))
+    encoder.update(np.zeros(len(seen), np.int64), seen)
+    encoder.reset(ints([3, 60]))
+    encoder.reset()
+    rows = np.zeros((len(seen), encoder.size), np.float32)
+    encoder.encode(seen, rows, None)
 
-    expected = np.stack([orders.one_hot(order) for order in orders.ALL_ORDERS])
+    expected = np.stack([order_one_hot(order) for order in orders.ALL_ORDERS])
     np.testing.assert_array_equal(rows[:, _core.OBSERVATION_SIZE :], expected)
 
 
 def test_games_that_begin_anew_do_not_disturb_others() -> None:
-    inputs = BlueInputs(FeatureConfig(), 3, horizon=10)
+    encoder = FeatureEncoder(FeatureConfig(), 3, horizon=10)
     seen = np.ones((3, _core.OBSERVATION_SIZE), np.float32)
-    inputs.advance(ints([133, 133, 133]), seen)
-    before = inputs.memories.copy()
+    encoder.update(ints([133, 133, 133]), seen)
+    before = encoder.history.copy()
 
-    inputs.begin(ints([1]))
+    encoder.reset(ints([1]))
 
-    np.testing.assert_array_equal(inputs.memories[[0, 2]], before[[0, 2]])
-    assert not inputs.memories[1].any()
+    np.testing.assert_array_equal(encoder.history[[0, 2]], before[[0, 2]])
+    assert not encoder.history[1].any()
     assert before[1].any()
 
 
@@ -217,32 +239,46 @@ def test_an_unknown_set_of_actions_is_refused() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda i: i.advance(ints([145, 0]), zeros(2, 52)), IndexError, "below 145"),
-        (lambda i: i.advance(ints([-1, 0]), zeros(2, 52)), IndexError, "below 145"),
-        (lambda i: i.advance(ints([0]), zeros(2, 52)), ValueError, "as many rows"),
-        (lambda i: i.advance(ints([0, 0]), zeros(2, 51)), ValueError, "52 columns"),
-        (lambda i: i.write(zeros(2, 51), zeros(2, i.size), None), ValueError, "52 columns"),
-        (lambda i: i.write(zeros(2, 52), zeros(2, 3), None), ValueError, "one column per feature"),
+        (lambda encoder: encoder.update(ints([145, 0]), zeros(2, 52)), IndexError, "below 145"),
+        (lambda encoder: encoder.update(ints([-1, 0]), zeros(2, 52)), IndexError, "below 145"),
+        (lambda encoder: encoder.update(ints([0]), zeros(2, 52)), ValueError, "as many rows"),
+        (lambda encoder: encoder.update(ints([0, 0]), zeros(2, 51)), ValueError, "52 columns"),
         (
-            lambda i: i.write(zeros(2, 52), zeros(2, i.size), np.zeros((2, 1), np.uint8)),
+            lambda encoder: encoder.encode(zeros(2, 51), zeros(2, encoder.size), None),
+            ValueError,
+            "52 columns",
+        ),
+        (
+            lambda encoder: encoder.encode(zeros(2, 52), zeros(2, 3), None),
+            ValueError,
+            "one column per feature",
+        ),
+        (
+            lambda encoder: encoder.encode(
+                zeros(2, 52), zeros(2, encoder.size), np.zeros((2, 1), np.uint8)
+            ),
             ValueError,
             "one column per choice",
         ),
-        (lambda i: BlueInputs(i.config, 2, horizon=0), ValueError, "horizon must be at least 1"),
+        (
+            lambda encoder: FeatureEncoder(encoder.config, 2, horizon=0),
+            ValueError,
+            "horizon must be at least 1",
+        ),
     ],
     ids=["beyond", "below", "too few", "narrow", "narrow write", "size", "masks", "horizon"],
 )
 def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], sentence: str) -> None:
-    inputs = BlueInputs(FeatureConfig(), 2, horizon=10)
+    encoder = FeatureEncoder(FeatureConfig(), 2, horizon=10)
     with pytest.raises(error, match=sentence):
-        call(inputs)
+        call(encoder)
 
 
 def test_an_order_that_does_not_exist_is_refused() -> None:
-    inputs = BlueInputs(FeatureConfig(order_input=True), 1, horizon=10)
-    inputs.memories[0, _core.HISTORY_ORDER_OFFSET] = 120
+    encoder = FeatureEncoder(FeatureConfig(order_input=True), 1, horizon=10)
+    encoder.history[0, _core.HISTORY_ORDER_OFFSET] = 120
     with pytest.raises(ValueError, match="below 120"):
-        inputs.write(zeros(1, 52), zeros(1, inputs.size), None)
+        encoder.encode(zeros(1, 52), zeros(1, encoder.size), None)
 
 
 def zeros(rows: int, columns: int) -> NDArray[np.float32]:

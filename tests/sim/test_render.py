@@ -1,7 +1,7 @@
 """The picture of a game, as people see it."""
 
 from cagepool.sim.names import HOSTS
-from cagepool.sim.render import picture
+from cagepool.sim.render import render_text
 from tests.sim.games import play, started
 
 SCENE = """\
@@ -42,14 +42,14 @@ def test_a_picture_shows_blues_view_beside_the_truth() -> None:
         ("DecoyTomcat User1", "ExploitRemoteService Enterprise1"),
     ]:
         play(batch, blue, red)
-    assert picture(batch, 0) == SCENE
+    assert render_text(batch, 0) == SCENE
 
 
 def test_a_game_that_has_just_begun_has_no_last_moves() -> None:
     batch = started(1, red="meander", edition="leaderboard", max_steps=1, autoreset="same_step")
-    before = picture(batch, 0)
+    before = render_text(batch, 0)
     play(batch, "Restore User1")  # ends the episode
-    assert picture(batch, 0) == before
+    assert render_text(batch, 0) == before
     assert before.splitlines()[:2] == ["step 0, red RedMeanderAgent, edition leaderboard", ""]
 
 
@@ -58,7 +58,7 @@ def test_green_is_shown_when_it_scans() -> None:
     play(batch, "Monitor")
     for game in range(40):
         host = int(batch.moves["green_host"][game])
-        lines = picture(batch, game).splitlines()
+        lines = render_text(batch, game).splitlines()
         assert (f"green   PortScan {HOSTS[host]}" in lines) == (host >= 0)
         assert "blue    Monitor: TRUE" in lines
         assert "red     Sleep: UNKNOWN" in lines
@@ -66,9 +66,9 @@ def test_green_is_shown_when_it_scans() -> None:
 
 def test_the_service_tells_its_story() -> None:
     batch = started(1, seed=3, red="b_line")
-    assert "OTService runs; red does not know of it; Impact can stop it" in picture(batch, 0)
+    assert "OTService runs; red does not know of it; Impact can stop it" in render_text(batch, 0)
     while batch.true_state["ot_running"][0]:
         play(batch, "Sleep")
-    assert "OTService is stopped; red knows of it; Impact can stop it" in picture(batch, 0)
+    assert "OTService is stopped; red knows of it; Impact can stop it" in render_text(batch, 0)
     play(batch, "Restore Op_Server0")
-    assert "OTService runs; red knows of it; Impact can no longer stop it" in picture(batch, 0)
+    assert "OTService runs; red knows of it; Impact can no longer stop it" in render_text(batch, 0)
