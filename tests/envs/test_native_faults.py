@@ -51,7 +51,11 @@ def test_a_wrong_action_is_refused_and_nothing_is_played(
         ({"edition": "3"}, ValueError, "edition must be one of 2.1, leaderboard; got '3'"),
         ({"order": "user"}, ValueError, "an order must be one of .*; got 'user'"),
         ({"max_steps": 0}, ValueError, "max_steps must be a whole number from 1 .*, got 0"),
-        ({"max_steps": [1, 2, 3]}, ValueError, "max_steps must be one value or one per game, got 3"),
+        (
+            {"max_steps": [1, 2, 3]},
+            ValueError,
+            "max_steps must be one value or one per game, got 3",
+        ),
         ({"autoreset": "never"}, ValueError, "autoreset must be one of next_step, .*'never'"),
         ({"observation_dtype": "int8"}, ValueError, "observation_dtype must be one of .*'int8'"),
         ({"render_mode": "human"}, ValueError, "render_mode must be 'ansi' or None, got 'human'"),

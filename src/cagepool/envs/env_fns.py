@@ -60,7 +60,8 @@ def _of_game(settings: Mapping[str, Any], game: int, num_envs: int) -> dict[str,
         if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
             if len(value) != num_envs:
                 raise ValueError(
-                    f"{name} must be one value or one a game, got {len(value)} for {num_envs} games"
+                    f"{name} must be one value or one per game, "
+                    f"got {len(value)} for {num_envs} games"
                 )
             own[name] = value[game]
     return own

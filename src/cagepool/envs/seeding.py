@@ -23,7 +23,7 @@ def by_game(seed: Seed, games: int) -> dict[int, int]:
     if seed is None:
         return {}
     if isinstance(seed, str | float):
-        raise TypeError(f"seed must be an integer, or one a game, got {seed!r}")
+        raise TypeError(f"seed must be an integer, or one per game, got {seed!r}")
     given = range(seed, seed + games) if isinstance(seed, int | np.integer) else list(seed)
     if len(given) != games:
         raise ValueError(f"there must be one seed a game, got {len(given)} for {games} games")
