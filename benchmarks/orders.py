@@ -14,7 +14,6 @@ import numpy as np
 
 from cagepool import runs
 from cagepool.bench import machine
-from cagepool.evaluate.files import OUTCOME
 from cagepool.sim.orders import NAMED_ORDERS
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
@@ -48,7 +47,7 @@ def learned(red: str, order: str) -> dict[str, Any]:
         run = runs.create(Path(folder) / "run", config.as_dict(), "orders")
         last = Last()
         runner.train(run, last, lambda: False)
-        outcome = json.loads((run.path / OUTCOME).read_text())
+        outcome = json.loads((run.path / runs.WORKFLOW).read_text())
     training = {name: last.row[name] for name in ("episodes", "compliance", "decisions", "seconds")}
     return {"red": red, "name": order, **outcome, "training": training}
 

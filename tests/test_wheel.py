@@ -30,7 +30,7 @@ pytestmark = pytest.mark.soak  # compiles the core anew
 
 
 def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
-    """Output of a command that runs without the variables of make and of the virtual environment."""
+    """Output of a command without the variables of make and of the virtual environment."""
     inherited = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in inherited}
     done = subprocess.run(

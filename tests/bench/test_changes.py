@@ -166,8 +166,8 @@ def test_turns_that_took_no_time_are_refused(key: str, value: Any) -> None:
     ("text", "sentence"),
     [
         ("{", "must be JSON, but: "),
-        ("[]", r"must be an object, got \[\]"),
-        ('{"what": "MiniCAGE"}', "must have 'machine', which it lacks"),
+        ("[]", "is damaged: Expected `object`, got `array`"),
+        ('{"what": "MiniCAGE"}', "is damaged: Object missing required field `machine`"),
     ],
     ids=["damaged", "no object", "foreign"],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from cagepool.cli import evaluate as command
 from cagepool.cli.main import run
-from cagepool.evaluate.statistics import NativeEngine
+from cagepool.evaluate.rollout import NativeEngine
 from tests.cli.command import cagepool
 from tests.evaluate.folders import add_checkpoint, make_run
 

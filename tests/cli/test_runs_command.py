@@ -7,9 +7,10 @@ import pytest
 
 from cagepool import runs
 from cagepool.cli.main import run
-from cagepool.evaluate import Trial, files
+from cagepool.evaluate import Trial
+from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.protocol import evaluate
-from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.resolve import resolve_policy
 from tests.evaluate.folders import CHECKS, make_run
 
 
@@ -20,9 +21,10 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluated(path: Path) -> float:
-    blue = contender(str(path))
+    blue = resolve_policy(str(path))
     result = evaluate(blue, Trial(episodes=5, edition=blue.edition()))
-    files.write(result, None, is_last=False)
+    games = record_games(result.trial, result.statistics)
+    runs.write_evaluation(path, result.to_file(), games, is_last=False)
     assert result.table.total
     return result.table.total.mean
 
@@ -114,9 +116,15 @@ def _bad_evaluation(folder: Path) -> None:
         (_no_config, "a run must be a folder with config.json, runs/bad has none"),
         (_cut, "runs/bad/config.json is damaged: "),
         (_newer, "runs/bad/config.json has format 9, this cagepool reads up to 2"),
-        (_without_settings, "runs/bad is damaged: it has no proper 'edition'"),
+        (
+            _without_settings,
+            "runs/bad/config.json is damaged: Object missing required field",
+        ),
         (_bad_table, "runs/bad/metrics.csv is damaged: could not convert string to float: 'many'"),
-        (_bad_evaluation, "runs/bad is damaged: it has no proper 'total'"),
+        (
+            _bad_evaluation,
+            "runs/bad/evaluation.json is damaged: object missing required field",
+        ),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
@@ -137,7 +145,7 @@ def test_a_damaged_folder_is_listed_with_its_fault_beside_the_others(
 def test_a_run_that_has_only_begun_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     folder = make_run(Path("runs/new"))
     (folder / runs.METRICS).unlink()
-    runs.Table(folder / runs.CHECKS, CHECKS).close()
+    runs.TableWriter(folder / runs.CHECKS, CHECKS).close()
 
     (row,) = (line.split() for line in listed(capsys) if line.startswith("  runs/"))
 

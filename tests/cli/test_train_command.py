@@ -61,7 +61,8 @@ def test_a_run_prints_plain_lines_and_what_to_do_next(tmp_path: Path, capsys: Sc
     assert "\x1b" not in "".join(lines)
     metrics = runs.open_run(path).metrics()
     assert (metrics["episodes"][-1], metrics["steps"][-1]) == (30, 270)
-    assert load(path).settings["env"]["n_envs"] == 7
+    assert runs.open_run(path).settings["env"]["n_envs"] == 7
+    load(path)
 
 
 def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from cagepool.cyborg import CybORGAgent, locate
 from cagepool.evaluate import Trial
 from cagepool.evaluate.policy import load
-from cagepool.evaluate.rollout import game_seeds, opened
+from cagepool.evaluate.rollout import game_seeds, start_games
 from cagepool.sim.names import OFFICIAL_REDS
 from tests.evaluate.folders import make_run
 
@@ -28,7 +28,7 @@ def test_an_agent_plays_as_its_policy_and_clears_its_memory_at_the_end(
     trial = Trial(episodes=2)
     policy = load(tmp_path / "one")
     for seed in game_seeds(trial, "B_lineAgent"):
-        batch = opened(trial, "B_lineAgent", np.array([seed]))
+        batch = start_games(trial, "B_lineAgent", np.array([seed]))
         policy.begin(1)
         for _ in range(50):
             action = agent.get_action(batch.observations[0].astype(int), 145)

@@ -13,9 +13,9 @@ from cagepool import make_vec
 from cagepool.cyborg import CybORGEnv
 from cagepool.cyborg.engine import CybORGEngine, TracedCybORGEnv
 from cagepool.evaluate.defenders import scripted_defender
-from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import Trial, game_seeds
-from cagepool.evaluate.statistics import tally
+from cagepool.evaluate.statistics import play_and_count
 from cagepool.sim import COUNTERS, dtypes, replay
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.names import action_index
@@ -59,10 +59,12 @@ def test_compliance_is_counted_as_specified_from_a_workers_true_state() -> None:
 def test_an_evaluation_in_cyborg_has_compliance() -> None:
     engine = CybORGEngine()
     trial = Trial(episodes=2, max_steps=20, order=ORDER, edition=engine.edition)
-    counted = tally(scripted_defender("restore-rotation"), trial, "RedMeanderAgent", engine)
+    counted = play_and_count(
+        scripted_defender("restore-rotation"), trial, "RedMeanderAgent", engine
+    )
     found = counted.compliance()
     assert found is not None
-    assert found["decisions"]
+    assert found.decisions
 
 
 class ReplayedGame:
@@ -102,29 +104,29 @@ def test_a_defender_plays_in_cyborg_as_it_would_natively(blue: str, tmp_path: Pa
     name = str(make_run(tmp_path / "one")) if blue == "policy" else blue
     engine = CybORGEngine()
     trial = Trial(episodes=2, edition=engine.edition, seed=4, max_steps=50)
-    counted = tally(contender(name).defender, trial, "B_lineAgent", engine)
+    counted = play_and_count(resolve_policy(name).defender, trial, "B_lineAgent", engine)
 
     env = TracedCybORGEnv(red="B_lineAgent", max_steps=50)
     for game, seed in enumerate(game_seeds(trial, "B_lineAgent").tolist()):
         native: Any = ReplayedGame(env, seed, counted.actions[game])
-        defender = contender(name).defender
+        defender = resolve_policy(name).defender
         defender.begin(native)
         for step, action in enumerate(counted.actions[game]):
             assert defender.act(native)[0] == action
             native.show_step(step)
         assert sum(native.rewards) == pytest.approx(counted.totals[game, -1])
-    lost = sum(counted.loss().values())
+    lost = sum(counted.mean_loss().values())
     assert lost == pytest.approx(-counted.totals[:, -1].mean())
 
 
 @pytest.mark.parity
-def test_games_of_cyborg_do_not_depend_on_how_many_are_played_at_once() -> None:
+def test_games_of_cyborg_do_not_depend_on_how_many_are_played_max_games() -> None:
     engine = CybORGEngine()
     trial = Trial(episodes=5, edition=engine.edition, max_steps=30)
-    together = tally(contender("random").defender, trial, "RedMeanderAgent", engine)
+    together = play_and_count(resolve_policy("random").defender, trial, "RedMeanderAgent", engine)
 
-    engine.at_once = 3
-    in_parts = tally(contender("random").defender, trial, "RedMeanderAgent", engine)
+    engine.max_games = 3
+    in_parts = play_and_count(resolve_policy("random").defender, trial, "RedMeanderAgent", engine)
 
     np.testing.assert_array_equal(in_parts.totals, together.totals)
     np.testing.assert_array_equal(in_parts.actions, together.actions[:3])
@@ -136,4 +138,6 @@ def test_cyborg_of_another_edition_is_refused() -> None:
     other = {"2.1": "leaderboard", "leaderboard": "2.1"}[engine.edition]
 
     with pytest.raises(ValueError, match="edition must be that of the CybORG found"):
-        tally(contender("sleep").defender, Trial(episodes=2, edition=other), "b_line", engine)
+        play_and_count(
+            resolve_policy("sleep").defender, Trial(episodes=2, edition=other), "b_line", engine
+        )

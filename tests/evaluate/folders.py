@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cagepool import runs
-from cagepool.evaluate.policy import blue_inputs
+from cagepool.evaluate.policy import PolicySettings, feature_encoder
 from cagepool.train.config import TrainConfig
 
 HIDDEN = 16
@@ -19,11 +19,11 @@ def make_run(path: Path, *, network: int = 0, kind: str = "best", **settings: An
     """A run that trained nothing; `network` decides its random weights."""
     run = runs.create(path, CONFIG.with_settings(**settings).as_dict(), "0.1.0")
     add_checkpoint(path, network, kind)
-    table = runs.Table(run.path / runs.METRICS, METRICS)
+    table = runs.TableWriter(run.path / runs.METRICS, METRICS)
     table.append({"update": 1, "episodes": 600})
     table.append({"update": 2, "episodes": 1000})
     table.close()
-    checks = runs.Table(run.path / runs.CHECKS, CHECKS)
+    checks = runs.TableWriter(run.path / runs.CHECKS, CHECKS)
     for update, score in ((1, -40.0), (2, -30.0 - network), (3, -35.0)):
         checks.append({"update": update, "score": score, "standard_error": 0.5})
     checks.close()
@@ -33,7 +33,7 @@ def make_run(path: Path, *, network: int = 0, kind: str = "best", **settings: An
 def add_checkpoint(path: Path, network: int, kind: str, update: int = 2) -> None:
     """One more random network."""
     run = runs.open_run(path)
-    inputs = blue_inputs(run.settings, 1)
+    inputs = feature_encoder(PolicySettings.from_dict(run.settings), 1)
     draw = np.random.default_rng(network)
     shapes = {
         "actor.0.weight": (HIDDEN, inputs.size),

@@ -10,7 +10,7 @@ import torch
 
 from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.evaluate.policy import Policy, blue_inputs, load
+from cagepool.evaluate.policy import Policy, PolicySettings, feature_encoder, load
 from cagepool.train.config import TrainConfig
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Forward
@@ -51,7 +51,7 @@ CONFIGS = {
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainConfig) -> None:
-    inputs = blue_inputs(config.as_dict(), GAMES)
+    inputs = feature_encoder(PolicySettings.from_dict(config.as_dict()), GAMES)
     networks = loud(
         Networks(inputs.size, inputs.n_choices, config.ppo.hidden, config.ppo.activation, 1)
     )
@@ -75,7 +75,7 @@ def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainC
         # NumPy and PyTorch add up in different orders.
         expected = actor.seen[step][allowed]
         np.testing.assert_allclose(logits[allowed], expected, rtol=1e-4, atol=1e-5)
-        policy._played = inputs.action_indices[rollout.choices[step]]
+        policy._last_actions = inputs.action_indices[rollout.choices[step]]
         policy.reset(np.flatnonzero(rollout.ends[step]))
     assert rollout.ends.sum() > GAMES
 
@@ -121,7 +121,7 @@ def test_actions_are_drawn_by_their_probabilities(tmp_path: Path) -> None:
 
     shares = np.exp(logits - logits.max())
     shares /= shares.sum()
-    numbers = policy._inputs.action_indices
+    numbers = policy._encoder.action_indices
     counts = np.array([(drawn == number).sum() for number in numbers])
     assert counts.sum() == games
     # Five standard deviations of a count.
@@ -187,14 +187,14 @@ def save_others(path: Path) -> None:
     [
         (cut_json, "config.json is damaged: "),
         (lambda path: damaged_config(path, format=3), "format 3, this cagepool reads up to 2"),
-        (lambda path: damaged_config(path, format="x"), "config.json is not of ours"),
-        (lambda path: damaged_config(path, settings=3), "config.json is damaged: it has no sett"),
+        (lambda path: damaged_config(path, format="x"), "damaged: expected `int`, got `str`"),
+        (lambda path: damaged_config(path, settings=3), "damaged: expected `object`, got `int`"),
         (lambda path: (path / runs.CONFIG).unlink(), "must be a folder with config.json"),
         (flip_a_byte, "weights are not those that were saved"),
         (lose_weights, "is damaged: .*No such file"),
         (save_others, "is damaged: "),
         (lambda path: damaged_settings(path, actions="all"), "does not fit its settings"),
-        (lambda path: damaged_settings(path, actions="most"), "actions must be one of"),
+        (lambda path: damaged_settings(path, actions="most"), "damaged: Invalid enum value 'most'"),
         (lambda path: damaged_settings(path, activation="sin"), "damaged: .*'sin'"),
         (lambda path: damaged_settings(path, max_steps="many"), "damaged: "),
         (lambda path: damaged_settings(path, scan_memory=False), "does not fit its settings"),
@@ -215,6 +215,20 @@ def test_a_damaged_run_is_refused_in_one_sentence(
         load(path)
 
     assert "\n" not in str(refusal.value)
+
+
+def test_defaults_of_a_policy_are_those_of_a_training() -> None:
+    assert PolicySettings() == PolicySettings.from_dict(TrainConfig().as_dict())
+
+
+def test_an_unknown_feature_is_refused(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run")
+    content = json.loads((path / runs.CONFIG).read_text())
+    content["settings"]["features"]["smell"] = True
+    (path / runs.CONFIG).write_text(json.dumps(content))
+
+    with pytest.raises(ValueError, match="run is damaged: features must be known ones, got smell"):
+        load(path)
 
 
 def test_a_folder_that_is_no_run_and_a_policy_that_is_none_are_refused(tmp_path: Path) -> None:

@@ -1,16 +1,15 @@
 """Run folders as a training and an evaluation leave them behind, made without either."""
 
 import functools
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cagepool import runs
-from cagepool.evaluate.game_log import recorded_games
+from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.protocol import evaluate
-from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import Trial
 from cagepool.train.config import TrainConfig
 
@@ -35,8 +34,8 @@ def trained(path: Path, *, compliance: bool = False, **settings: Any) -> Path:
     run = runs.create(path, changed, "0.1.0")
     noise = np.random.default_rng(int(run.settings["run"]["seed"]))
     pace = 20 + noise.random() * 30
-    metrics = runs.Table(path / runs.METRICS, METRICS)
-    checks = runs.Table(path / runs.CHECKS, CHECKS)
+    metrics = runs.TableWriter(path / runs.METRICS, METRICS)
+    checks = runs.TableWriter(path / runs.CHECKS, CHECKS)
     for update in range(1, UPDATES + 1):
         row = _update(update, noise, pace)
         metrics.append(row if compliance else {**row, **dict.fromkeys(METRICS[-3:])})
@@ -59,8 +58,8 @@ def evaluated(path: Path, *, blue: str = "restore-rotation", **settings: Any) ->
 @functools.cache
 def _evaluation(blue: str, edition: str) -> tuple[str, str]:
     trial = Trial(episodes=20, edition=edition)
-    result = evaluate(contender(blue), trial)
-    return json.dumps(result.as_dict()), json.dumps(recorded_games(trial, result.tallies))
+    result = evaluate(resolve_policy(blue), trial)
+    return runs.to_json(result.to_file()), runs.to_json(record_games(trial, result.statistics))
 
 
 def _update(update: int, noise: np.random.Generator, pace: float) -> dict[str, float]:

@@ -106,5 +106,5 @@ def test_bench_results_and_runs_cannot_share_a_page(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_a_bench_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="must have 'machine', which it lacks"):
+    with pytest.raises(ValueError, match="is damaged: Object missing required field `machine`"):
         render_page(tmp_path, {})

@@ -64,15 +64,15 @@ def test_a_run_without_an_update_gets_a_page_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "sentence"),
     [
-        ("evaluation.json", "{", "evaluation.json must be JSON"),
-        ("evaluation.json", "[]", "evaluation.json must have format 1, got None"),
-        ("games.json", '{"format": 2}', "games.json must have format 1, got 2"),
+        ("evaluation.json", "{", "evaluation.json is damaged: input data was truncated"),
+        ("evaluation.json", "[]", "evaluation.json is damaged: expected `object`, got `array`"),
+        ("games.json", '{"format": 2}', "games.json has format 2, this cagepool reads up to 1"),
         (
             "games.json",
             '{"format": 1, "games": []}',
-            "games.json must have 'hosts', which it lacks",
+            "games.json is damaged: object missing required field `hosts`",
         ),
-        ("config.json", "{}", "config.json is not of ours"),
+        ("config.json", "{}", "config.json is damaged: object missing required field `format`"),
         ("metrics.csv", "update\nmany\n", "metrics.csv is damaged"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_damaged_folder_is_refused_and_the_old_page_stays(
 def test_an_evaluation_that_lacks_a_cell_is_refused(tmp_path: Path) -> None:
     run = run_folders.evaluated(tmp_path / "run")
     change(run / "evaluation.json", scores=[{"red": "B_lineAgent"}])
-    with pytest.raises(ValueError, match=r"scores\[0\] must have 'length', which it lacks"):
+    with pytest.raises(ValueError, match=r"required field `length` - at `\$\.scores\[0\]`"):
         render_page(run)
 
 
@@ -99,7 +99,10 @@ def test_an_evaluation_that_lacks_a_cell_is_refused(tmp_path: Path) -> None:
     [
         ({"hosts": ["Printer"]}, "must have the 13 hosts of the game, got"),
         ({"games": [{"title": "", "total": 0, "turns": []}]}, "must have a step in every game"),
-        ({"games": [{"title": "", "total": "0", "turns": []}]}, "total must be a number, got '0'"),
+        (
+            {"games": [{"title": "", "total": "0", "turns": []}]},
+            r"expected `float`, got `str` - at `\$\.games\[0\]\.total`",
+        ),
     ],
     ids=["hosts", "no steps", "text"],
 )
@@ -141,7 +144,8 @@ def test_why_training_to_an_order_ended_is_on_the_page(tmp_path: Path) -> None:
     assert "Workflow order" not in render_page(run)
     outcome = {"format": 1, "order": "a>b", "outcome": "passed", "reason": "it is <kept>",
                "mean": -14.5, "standard_error": 0.25, "episodes": 200, "compliance": 0.9612,
-               "coverage": None, "decisions": 20.5, "wasted_fixes": 0.5}  # fmt: skip
+               "coverage": None, "decisions": 20.5, "wasted_fixes": 0.5,
+               "passes": True}  # fmt: skip
     (run / "workflow.json").write_text(json.dumps(outcome))
     page = render_page(run)
     assert "passed: it is &lt;kept&gt;" in page

@@ -44,7 +44,7 @@ def test_defenders_stand_best_first_with_the_best_of_each_column_marked(
 def test_causes_of_loss_add_up_to_the_score(pair: list[RunData]) -> None:
     evaluation = pair[0].evaluation
     assert evaluation
-    scores = {cell["red"]: cell["mean"] for cell in evaluation["scores"] if cell["length"] == 100}
+    scores = {cell.red: cell.mean for cell in evaluation.scores if cell.length == 100}
     for bar in breakdowns.loss_bars(pair)["today"]:
         assert bar.total == pytest.approx(-scores[bar.title])
 

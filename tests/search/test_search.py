@@ -8,16 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from cagepool import runs
 from cagepool.cli.display import SearchDisplay
 from cagepool.cli.main import run as command
+from cagepool.runs.schema import WorkflowFile
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision, read_decisions, write_decisions
@@ -117,8 +118,10 @@ def test_an_order_that_has_passed_is_trained_again_without_early_stopping(tmp_pa
     assert runner.train(
         runs.create(run.path / "000", settings.as_dict(), "0"), NullListener(), lambda: False
     )
-    outcome = {"outcome": "passed", "mean": -1.0, "standard_error": 0.1, "compliance": 1.0,
-               "coverage": 1.0, "decisions": 2.0, "wasted_fixes": 0.0, "passes": True}  # fmt: skip
+    outcome = WorkflowFile(
+        order=first.order, outcome="passed", reason="", mean=-1.0, standard_error=0.1, episodes=2,
+        compliance=1.0, coverage=1.0, decisions=2.0, wasted_fixes=0.0, passes=True,
+    )  # fmt: skip
     again = replace(first, iteration=1, run="001", inherits=0)
     write_decisions(run.path, [first.with_outcome(outcome, 40, 40), again])
     assert search.search(run, NullListener(), lambda: False)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cagepool import runs
+from cagepool.types import Arrays
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -30,5 +31,5 @@ def outcome(path: Path) -> dict[str, Any]:
     }
 
 
-def bits(arrays: runs.Arrays) -> dict[str, bytes]:
+def bits(arrays: Arrays) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in arrays.items()}

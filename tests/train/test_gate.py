@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
 from cagepool import runs
-from cagepool.evaluate.resolve import contender
+from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import Trial
-from cagepool.evaluate.statistics import tally
+from cagepool.evaluate.statistics import play_and_count
 from cagepool.search.permutations import restricted_order
 from cagepool.sim import Batch, BatchConfig, orders
 from cagepool.sim.compliance import compliance_summary
@@ -198,10 +199,13 @@ def test_workflow_json_and_an_evaluation_of_the_same_games_give_the_same_complia
         episodes=written["episodes"], max_steps=60, seed=SEED, order=written["order"],
         definition=definition,
     )  # fmt: skip
-    evaluated = tally(contender(str(run.path), "last").defender, trial, "B_lineAgent").compliance()
+    evaluated = play_and_count(
+        resolve_policy(str(run.path), "last").defender, trial, "B_lineAgent"
+    ).compliance()
     assert evaluated is not None
-    assert evaluated["decisions"]
-    assert evaluated == {name: written[name] for name in evaluated}
+    assert evaluated.decisions
+    shares = asdict(evaluated)
+    assert shares == {name: written[name] for name in shares}
 
 
 def test_a_universal_run_draws_orders_and_resumes_to_the_same_numbers(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from cagepool.shapes import check
+import msgspec
 
 
 class Machine(TypedDict):
@@ -69,7 +69,7 @@ def read_result(path: Path) -> Any:
         raise ValueError(f"{path} must be a file that can be read, but: {error}") from None
     except ValueError as error:
         raise ValueError(f"{path} must be JSON, but: {error}") from None
-    check(content, Written, str(path))
+    _check(content, Written, str(path))
     return {**content, "bench": content.get("bench") or path.stem}
 
 
@@ -95,8 +95,15 @@ def turns(row: Mapping[str, Any], place: str) -> Turns:
     if "turns" not in row:
         raise ValueError(f"{place} must have every turn, which older files lack: measure anew")
     found: Turns = row["turns"]
-    check(found, Turns, place)
+    _check(found, Turns, place)
     numbers = [found["calls"], found["steps_in_a_call"], *found["seconds"], *found["reference"]]
     if not found["seconds"] or not all(0 < number < math.inf for number in numbers):
         raise ValueError(f"{place} must have turns that took some time, got {found!r:.60}")
     return found
+
+
+def _check(content: object, model: Any, place: str) -> None:
+    try:
+        msgspec.convert(json.loads(json.dumps(content)), model)  # without NumPy's own floats
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{place} is damaged: {error}") from None

@@ -26,7 +26,7 @@ from tyro.conf import arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cagepool.evaluate.defenders import SCRIPTED
-from cagepool.evaluate.resolve import Contender, contender
+from cagepool.evaluate.resolve import ResolvedPolicy, resolve_policy
 from cagepool.train.config import (
     EnvConfig,
     OrderConfig,
@@ -147,14 +147,14 @@ def suggestion(given: str, choices: Iterable[str]) -> str:
     return f", did you mean {nearest[0]}?" if nearest else ""
 
 
-def resolve_blue(name: str, which: str = "best") -> Contender:
+def resolve_blue(name: str, which: str = "best") -> ResolvedPolicy:
     """The scripted defender of that name, or the policy in that folder, also of RLlib.
 
     Raises:
         ValueError: there is no such defender, or the folder holds no policy for CAGE-2.
     """
     if name in SCRIPTED or not (Path(name) / RLLIB_CHECKPOINT).is_file():
-        return contender(name, which)
+        return resolve_policy(name, which)
     from cagepool.integrations.rllib import checkpoint  # noqa: PLC0415 - takes seconds to load
 
     return checkpoint.contender(Path(name))

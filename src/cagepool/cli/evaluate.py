@@ -1,28 +1,29 @@
 """`cagepool evaluate`: a policy or a scripted defender by the official protocol."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
+import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from cagepool import runs
 from cagepool.cli.args import resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import ReferenceScores, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.engine import CybORGEngine
-from cagepool.evaluate import files, protocol
+from cagepool.evaluate import protocol
 from cagepool.evaluate.baselines import PUBLISHED
 from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.protocol import Evaluation
-from cagepool.evaluate.resolve import Contender
-from cagepool.evaluate.reward_breakdown import PARTS
-from cagepool.evaluate.rollout import Trial
-from cagepool.evaluate.statistics import Engine, NativeEngine
+from cagepool.evaluate.resolve import ResolvedPolicy
+from cagepool.evaluate.reward_breakdown import CAUSES
+from cagepool.evaluate.rollout import Engine, NativeEngine, Trial
 from cagepool.sim.names import OFFICIAL_REDS
 
 SHOWN = 3  # published results that are printed, the best ones
@@ -76,11 +77,16 @@ def evaluate(command: Evaluate) -> None:
         native = _played(blue, more, NativeEngine())
     console = CommandConsole()
     if command.json:
-        console.out(json.dumps(files.content(result, native), indent=2))
+        console.out(runs.to_json(result.to_file(native), indent=2))
     else:
         _print(console, result, native)
     if blue.run is not None:
-        names = files.write(result, native, is_last=command.which == "last")
+        names = runs.write_evaluation(
+            blue.run,
+            result.to_file(native),
+            record_games(trial, result.statistics) if native is None else None,
+            is_last=command.which == "last",
+        )
         if not command.json:
             console.print(f"written to {blue.run}: {', '.join(names)}", soft_wrap=True)
 
@@ -94,7 +100,7 @@ def _engine(command: Evaluate) -> Engine:
         raise ValueError(str(error)) from None
 
 
-def _played(blue: Contender, trial: Trial, engine: Engine) -> Evaluation:
+def _played(blue: ResolvedPolicy, trial: Trial, engine: Engine) -> Evaluation:
     with progress_bars() as progress:
         bar = progress.add_task(
             f"playing, {engine.name}", total=trial.episodes * len(OFFICIAL_REDS)
@@ -103,7 +109,7 @@ def _played(blue: Contender, trial: Trial, engine: Engine) -> Evaluation:
 
 
 def _print(console: Console, result: Evaluation, native: Evaluation | None) -> None:
-    blue, trial = result.contender, result.trial
+    blue, trial = result.policy, result.trial
     who = f"{blue.name} ({blue.checkpoint})" if blue.checkpoint else blue.name
     beside = [*_published(trial.edition)]
     if native:
@@ -121,7 +127,7 @@ def _published(edition: str) -> Iterator[ReferenceScores]:
     for row in PUBLISHED[edition][:SHOWN]:
         cells = {
             red: {length: f"{mean:.2f}" for length, mean in means.items()}
-            for red, means in row.cells().items()
+            for red, means in row.cells.items()
         }
         yield ReferenceScores(row.name, cells, f"{row.total:.2f} ({row.how})")
 
@@ -136,7 +142,7 @@ def _compared(result: Evaluation, native: Evaluation) -> Iterator[ReferenceScore
     yield ReferenceScores(
         "native", cells, f"{format_score(table.total)}, {table.trial.episodes} episodes"
     )
-    apart = protocol.differences(result.table, table)
+    apart = protocol.score_differences(result.table, table)
     errors = {
         red: {length: f"{error:+.1f} s.e." for length, error in row.items()}
         for red, row in apart.cells.items()
@@ -147,10 +153,10 @@ def _compared(result: Evaluation, native: Evaluation) -> Iterator[ReferenceScore
 def _print_loss(console: Console, result: Evaluation) -> None:
     console.print(f"where the loss goes, mean of {result.trial.max_steps} steps")
     table = Table("red", box=box.SIMPLE_HEAD)
-    for part in PARTS:
+    for part in CAUSES:
         table.add_column(part.replace("_", " "), justify="right")
-    for red, tally in result.tallies.items():
-        table.add_row(red, *(f"{loss:.2f}" for loss in tally.loss().values()))
+    for red, games in result.statistics.items():
+        table.add_row(red, *(f"{loss:.2f}" for loss in games.mean_loss().values()))
     console.print(table)
 
 
@@ -161,7 +167,7 @@ def _print_compliance(console: Console, result: Evaluation) -> None:
     table = Table("red", box=box.SIMPLE_HEAD)
     for name in ("compliance", "coverage", "decisions", "wasted fixes"):
         table.add_column(name, justify="right")
-    for red, tally in result.tallies.items():
-        kept = tally.compliance() or {}
-        table.add_row(red, *("-" if x is None else f"{x:.3f}" for x in kept.values()))
+    for red, games in result.statistics.items():
+        values = msgspec.structs.astuple(found) if (found := games.compliance()) else ()
+        table.add_row(red, *("-" if x is None else f"{x:.3f}" for x in values))
     console.print(table)

@@ -3,9 +3,10 @@
 import json
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 
+import msgspec
 from rich.console import Console
 from tyro.conf import arg
 
@@ -14,8 +15,10 @@ from cagepool.cli.args import resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import SCRIPTED, Defender
-from cagepool.evaluate.rollout import ScoreTable, Trial, red_names
-from cagepool.evaluate.transcript import Turn, transcript
+from cagepool.evaluate.game_log import TranscriptTurn, transcript
+from cagepool.evaluate.protocol import official_red_names
+from cagepool.evaluate.rollout import Trial
+from cagepool.evaluate.statistics import ScoreTable
 from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
 
 TURN = "{:>3} {:<27} {:<2} {:<35} {:<2} {:>6}"  # the longest names fit into 80 columns
@@ -58,7 +61,7 @@ def play(command: Play) -> None:
     """Play a defender and print its mean total reward ± standard error."""
     blue = resolve_blue(command.blue)
     defender = blue.defender
-    reds = red_names(command.red)
+    reds = official_red_names(command.red)
     trial = Trial(
         episodes=command.episodes,
         max_steps=command.max_steps,
@@ -70,8 +73,8 @@ def play(command: Play) -> None:
     games = {red: transcript(defender, trial, red) for red in reds} if command.verbose else {}
     console = CommandConsole()
     if command.json:
-        turns = {red: [asdict(turn) for turn in game] for red, game in games.items()}
-        result = {"blue": command.blue, **table.as_dict(), "games": turns}
+        scores = msgspec.to_builtins(table.to_record())
+        result = {"blue": command.blue, **scores, "games": msgspec.to_builtins(games)}
         console.out(json.dumps(result, indent=2))
         return
     for red, game in games.items():
@@ -89,7 +92,7 @@ def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTab
         )
 
 
-def _print_game(console: Console, game: list[Turn]) -> None:
+def _print_game(console: Console, game: list[TranscriptTurn]) -> None:
     console.print(LEGEND)
     console.print(TURN.format("t", "blue", "ok", "red", "ok", "reward"), style="bold")
     for turn in game:
@@ -100,13 +103,13 @@ def _print_game(console: Console, game: list[Turn]) -> None:
     console.print(f"total reward: {sum(turn.reward for turn in game):.1f}\n")
 
 
-def _moves(turn: Turn) -> str:
+def _moves(turn: TranscriptTurn) -> str:
     blue = (turn.blue, OK[turn.blue_success])
     red = (turn.red, OK[turn.red_success])
     return TURN.format(turn.step, *blue, *red, f"{turn.reward:.1f}")
 
 
-def _details(turn: Turn) -> Iterator[str]:
+def _details(turn: TranscriptTurn) -> Iterator[str]:
     """What else there is to tell about a turn."""
     if turn.green:
         yield f"green scans {turn.green}"

@@ -116,7 +116,7 @@ def _profiled_training(arguments: Sequence[str]) -> Result:
                 return profile_training(run, display, should_stop)
         except ValueError:  # such as an environment that can't be made: the folder is free again
             if wanted.resume is None:
-                run.discard()
+                run.discard_if_unused()
             raise
 
 

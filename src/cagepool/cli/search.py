@@ -23,8 +23,8 @@ from cagepool.cli.args import (
 )
 from cagepool.cli.display import CommandConsole, SearchDisplay
 from cagepool.cli.train import check_unchanged, ray_connection, stop_on_interrupt
+from cagepool.runs.schema import DECISIONS, ORDERS
 from cagepool.search.config import SearchConfig, StrategyConfig
-from cagepool.search.folder import DECISIONS, ORDERS
 from cagepool.sim.features import FeatureConfig
 
 NEEDED = ("torch", "tensorboard", "safetensors", "sklearn")

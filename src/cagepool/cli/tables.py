@@ -11,7 +11,7 @@ from cagepool.bench.compare import Change, Comparison
 from cagepool.bench.measure import Measurement
 from cagepool.bench.result import Result
 from cagepool.bench.schema import split
-from cagepool.evaluate.rollout import Score, ScoreTable
+from cagepool.evaluate import Score, ScoreTable
 
 NOTABLE_LOAD = 0.1  # share of the machine that other processes used
 VERDICT_STYLES = {"slower": "red", "faster": "green", "no change": ""}

@@ -29,9 +29,8 @@ from cagepool.cli.args import (
     parse,
 )
 from cagepool.cli.display import CommandConsole, TrainDisplay, actors_replaced
-from cagepool.evaluate import overview
-from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool.runs.listing import replaced_actors
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import (
     PRESETS,
@@ -126,7 +125,7 @@ def _train(
             finished = trained(run, display, should_stop)
     except ValueError:  # such as an environment that can't be made: the folder is free again
         if command.resume is None:
-            run.discard()
+            run.discard_if_unused()
         raise
     except OSError as error:  # such as a full disk
         remedy = f"go on from the last checkpoint with: cagepool train --resume {run.path}"
@@ -134,7 +133,7 @@ def _train(
     if not finished:
         console.print(f"stopped; go on with: cagepool train --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
-    if replaced := overview.replaced(run):
+    if replaced := replaced_actors(run):
         console.print(f"{actors_replaced(replaced)}, and what they were collecting collected anew")
     if config.order.order is not None:
         _print_outcome(console, run)
@@ -145,11 +144,12 @@ def _train(
 
 def _print_outcome(console: Console, run: runs.Run) -> None:
     """Say why training to an order ended, and how the policy does on games of its own."""
-    came = json.loads((run.path / OUTCOME).read_text(encoding="utf-8"))
-    console.print(f"{came['outcome']}: {came['reason']}", soft_wrap=True)
-    shares = (f"{name} {_share(came[name])}" for name in ("compliance", "coverage"))
-    score = f"{came['mean']:.2f} ± {came['standard_error']:.2f}"
-    console.print(f"greedy on {came['episodes']} other games: {score}, {', '.join(shares)}")
+    came = run.workflow()
+    assert came is not None, "a finished training to an order has written workflow.json"
+    console.print(f"{came.outcome}: {came.reason}", soft_wrap=True)
+    shares = (f"{name} {_share(getattr(came, name))}" for name in ("compliance", "coverage"))
+    score = f"{came.mean:.2f} ± {came.standard_error:.2f}"
+    console.print(f"greedy on {came.episodes} other games: {score}, {', '.join(shares)}")
 
 
 def _share(value: float | None) -> str:
@@ -243,7 +243,7 @@ def _read_settings(path: Path) -> Settings:
     except (OSError, ValueError) as error:
         raise ValueError(f"--config must be a JSON file, {path} is not: {error}") from error
     if isinstance(content, dict) and "format" in content:
-        return runs.config_settings(content, path)
+        return runs.read_settings(path)
     settings = content.get("settings", content) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
         raise ValueError(f"--config must be a JSON file of settings, {path} holds none")

@@ -14,8 +14,7 @@ from cagepool.cyborg import CybORGEnv, locate
 from cagepool.cyborg.parity.recorder import TraceRowReader
 from cagepool.envs import make_vec
 from cagepool.envs.workers import WorkerVectorEnv
-from cagepool.evaluate.rollout import Trial
-from cagepool.evaluate.statistics import Start
+from cagepool.evaluate.rollout import StartGames, Trial
 from cagepool.sim import dtypes
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.types import Float32s, Float64s, Infos, Int32s, Int64s, Observations, Records, Seeds
@@ -38,10 +37,10 @@ class CybORGEngine:
         """
         self._folder = folder
         self.edition = locate.detect_edition(locate.load(folder))
-        self.at_once = GAMES_PER_CORE * len(os.sched_getaffinity(0))
+        self.max_games = GAMES_PER_CORE * len(os.sched_getaffinity(0))
 
     @contextmanager
-    def open(self, trial: Trial, red: str) -> Iterator[Start]:
+    def open(self, trial: Trial, red: str) -> Iterator[StartGames]:
         """Start the worker processes of a trial against one red agent.
 
         Raises:
@@ -59,7 +58,7 @@ class CybORGEngine:
             edition=trial.edition,
             checkout=self._folder,
         )
-        num_envs = min(self.at_once, trial.episodes)
+        num_envs = min(self.max_games, trial.episodes)
         with make_vec(
             num_envs, env=env_fn, backend="workers", true_state="every", autoreset="disabled"
         ) as envs:

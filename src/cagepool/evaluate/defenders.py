@@ -1,32 +1,68 @@
-"""Defenders that follow a script (docs/rules.md, section 8), for many games at once."""
+"""Interface of a defender, and the scripted defenders (docs/rules.md, section 8)."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.evaluate.games import Games
 from cagepool.sim.names import ACTIONS, HOSTS, action_index, host_index
-from cagepool.types import Int64s
+from cagepool.types import Float64s, Int32s, Int64s, Records
 
 SLEEP = action_index("Sleep")
 MONITOR = action_index("Monitor")
 USER0 = host_index("User0")
 
 
+class GameBatch(Protocol):
+    """Games that are stepped together: a `sim.Batch`, or games of CybORG.
+
+    `step` writes the arrays in place.
+    """
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+
+    @property
+    def observations(self) -> NDArray[Any]:
+        """Observations of blue, (games, OBSERVATION_SIZE)."""
+
+    @property
+    def rewards(self) -> Float64s:
+        """Rewards of the last step, (games,)."""
+
+    @property
+    def moves(self) -> Records:
+        """Actions of all agents in the last step, (games,), fields of `dtypes.MOVES`."""
+
+    @property
+    def true_state(self) -> Records:
+        """True state after the last step, (games,), fields of `dtypes.TRUE_STATE`."""
+
+    @property
+    def counters(self) -> Int32s:
+        """Compliance counters of the episodes, (games, COUNTER_COUNT); no rows without an order."""
+
+    def step(self, actions: Int64s, /) -> object:
+        """Play one action in every game."""
+
+    def stream_key(self, game: int, /) -> int:
+        """A number that determines all random draws of a game."""
+
+
 class Defender(Protocol):
-    """Whoever plays blue."""
+    """Plays blue in many games."""
 
-    def begin(self, batch: Games, /) -> None:
-        """Forget the past: an episode starts in every game of the batch."""
+    def begin(self, batch: GameBatch, /) -> None:
+        """Reset the memory: an episode starts in every game of the batch."""
 
-    def act(self, batch: Games, /) -> Int64s:
-        """One action a game, after what the batch's arrays show of the last step."""
+    def act(self, batch: GameBatch, /) -> Int64s:
+        """Choose one action per game from the arrays of the batch after the last step."""
 
 
 def scripted_defender(name: str) -> Defender:
-    """A new defender of that name.
+    """A new scripted defender.
 
     Raises:
         ValueError: no scripted defender has that name.
@@ -37,70 +73,71 @@ def scripted_defender(name: str) -> Defender:
 
 
 class SleepDefender:
-    """Does nothing."""
+    """Sleeps in every step."""
 
-    def begin(self, _batch: Games) -> None:
-        """Nothing to forget."""
+    def begin(self, _batch: GameBatch) -> None:
+        """Do nothing: there is no memory."""
 
-    def act(self, batch: Games) -> Int64s:
+    def act(self, batch: GameBatch) -> Int64s:
         """Sleep in every game."""
         return np.full(batch.games, SLEEP)
 
 
 class RandomDefender:
-    """Draws every action uniformly; what it draws in a game follows from that game's seed alone."""
+    """Draws actions uniformly; the actions of a game depend on the seed of that game alone."""
 
-    _STEP = np.uint64(0x9E3779B97F4A7C15)
-    _APART = np.uint64(0xD1B54A32D192ED03)  # keeps its numbers apart from those of the game
+    _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+    _STREAM = np.uint64(0xD1B54A32D192ED03)  # separates its random numbers from those of the game
 
-    def begin(self, batch: Games) -> None:
-        """Take up the random stream of each game's episode."""
+    def begin(self, batch: GameBatch) -> None:
+        """Seed one random stream per game."""
         keys = [batch.stream_key(game) for game in range(batch.games)]
-        self._counters = np.array(keys, np.uint64) ^ self._APART
+        self._counters = np.array(keys, np.uint64) ^ self._STREAM
 
-    def act(self, _batch: Games) -> Int64s:
-        """Any of the actions; biased by less than one in ten million."""
-        self._counters += self._STEP
-        words = _mixed(self._counters) >> np.uint64(32)
+    def act(self, _batch: GameBatch) -> Int64s:
+        """Draw an action per game; the bias is below one in ten million."""
+        self._counters += self._INCREMENT
+        words = _splitmix64(self._counters) >> np.uint64(32)
         return (words * np.uint64(len(ACTIONS)) >> np.uint64(32)).astype(np.int64)
 
 
 class ReactDefender:
-    """Monitors; cures a host, once, as soon as it has watched a detected exploit there.
+    """Monitors; in the step after a detected exploit it removes red from, or restores, that host.
 
-    The rules give it a queue of hosts. It monitors only when the queue is empty, and a step can add
-    one host at most, which it cures at once: no host waits for a later turn, and no queue is kept.
+    The rules give this defender a queue of hosts. It monitors only while the queue is empty, and a
+    step adds at most one host, which is dealt with in the next step: the queue never holds more
+    than one host and is not stored.
     """
 
-    def __init__(self, cure: str) -> None:
-        """Cure by `Remove` or by `Restore`."""
-        self._cures = np.array([action_index(f"{cure} {host}") for host in HOSTS])
+    def __init__(self, response: str) -> None:
+        """Respond with `Remove` or with `Restore`."""
+        self._responses = np.array([action_index(f"{response} {host}") for host in HOSTS])
 
-    def begin(self, batch: Games) -> None:
-        """Have watched nothing yet."""
-        self._watched = np.zeros(batch.games, np.bool_)
+    def begin(self, batch: GameBatch) -> None:
+        """Reset the memory: no game was monitored yet."""
+        self._monitored = np.zeros(batch.games, np.bool_)
 
-    def act(self, batch: Games) -> Int64s:
-        """Cure where an exploit was seen, monitor elsewhere."""
+    def act(self, batch: GameBatch) -> Int64s:
+        """Respond where an exploit was detected while monitoring, monitor elsewhere."""
         targets = batch.moves["red_target"]
-        alarmed = self._watched & (batch.moves["detected"] == 1) & (targets != USER0)
-        self._watched = ~alarmed
-        return np.where(alarmed, self._cures[targets], MONITOR)
+        alarmed = self._monitored & (batch.moves["detected"] == 1) & (targets != USER0)
+        self._monitored = ~alarmed
+        return np.where(alarmed, self._responses[targets], MONITOR)
 
 
 class RotationDefender:
-    """Monitors once, then restores the hosts other than User0 in turn, over and over."""
+    """Repeats one cycle: Monitor, then Restore on every host except User0."""
 
-    _ROUND = (MONITOR, *(action_index(f"Restore {h}") for h in HOSTS if h != "User0"))
+    _CYCLE = (MONITOR, *(action_index(f"Restore {host}") for host in HOSTS if host != "User0"))
 
-    def begin(self, _batch: Games) -> None:
-        """Start the first round."""
-        self._turn = 0
+    def begin(self, _batch: GameBatch) -> None:
+        """Start at the beginning of the cycle."""
+        self._step = 0
 
-    def act(self, batch: Games) -> Int64s:
-        """The action whose turn it is, in every game."""
-        action = self._ROUND[self._turn % len(self._ROUND)]
-        self._turn += 1
+    def act(self, batch: GameBatch) -> Int64s:
+        """The next action of the cycle, in every game."""
+        action = self._CYCLE[self._step % len(self._CYCLE)]
+        self._step += 1
         return np.full(batch.games, action)
 
 
@@ -113,8 +150,8 @@ SCRIPTED: dict[str, Callable[[], Defender]] = {
 }
 
 
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64, which makes random numbers out of a counter."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+def _splitmix64(counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Random numbers from counters: the finalizer of SplitMix64."""
+    words = (counters ^ (counters >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))

@@ -1,91 +1,140 @@
-"""Single games of an evaluation in full, for the replay of the report (`games.json`)."""
+"""Games step by step: recorded for the replay of the report, or as a transcript in words."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cagepool import _core
-from cagepool.evaluate.rollout import Trial, game_seeds, opened
-from cagepool.evaluate.statistics import Tally
-from cagepool.evaluate.transcript import turn_of
+from cagepool.evaluate.defenders import Defender
+from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
+from cagepool.evaluate.statistics import GameStatistics
+from cagepool.runs.schema import GamesFile, RecordedGame, RecordedTurn, Turn
 from cagepool.sim import Batch, dtypes
-from cagepool.sim.names import DECOYS, HOSTS, host_name
+from cagepool.sim.names import DECOYS, EXPLOITS, HOSTS, action_name, host_name, red_move_name
 from cagepool.types import Bytes
 
-FORMAT = 1
+SUCCESS = {1: True, 0: False, -1: None}
 
 
-def recorded_games(trial: Trial, tallies: dict[str, Tally]) -> dict[str, Any]:
-    """The typical and the worst game against each red, as plain values fit for JSON.
+class TranscriptTurn(Turn, frozen=True, kw_only=True):
+    """One step of a game with the observation of blue after it."""
 
-    They are played again, natively, from the seeds of the trial and the actions that were played.
+    observation: dict[str, str]  # by host: bits of activity and of compromise, where any is set
+
+
+def transcript(defender: Defender, trial: Trial, red: str) -> list[TranscriptTurn]:
+    """Play the first game of a trial against one red."""
+    batch = start_games(trial, red, game_seeds(trial, red)[:1])
+    return [
+        TranscriptTurn(**_actions_taken(batch, step - 1), observation=_observed_bits(batch))
+        for step, _ in play_steps(defender, trial, batch)
+    ]
+
+
+def record_games(trial: Trial, statistics: Mapping[str, GameStatistics]) -> GamesFile:
+    """Record the typical and the worst game against each red.
+
+    Each is played again, natively, from its seed and the actions that blue played.
     """
     games = [
-        {"title": f"{title} game against {red}", **_game(trial, red, place, tally)}
-        for red, tally in tallies.items()
-        for title, place in _chosen(tally).items()
+        _record_game(trial, red, title, index, played)
+        for red, played in statistics.items()
+        for title, index in _typical_and_worst(played).items()
     ]
-    return {"format": FORMAT, "hosts": HOSTS, "edition": trial.edition, "games": games}
+    return GamesFile(hosts=list(HOSTS), edition=trial.edition, games=games)
 
 
-def _chosen(tally: Tally) -> dict[str, int]:
-    """The median of the first games and the worst of them, if that one is worse."""
-    totals = tally.totals[: len(tally.actions), -1]
+def _typical_and_worst(statistics: GameStatistics) -> dict[str, int]:
+    """Indices of the median game and, if it is worse, of the worst one."""
+    totals = statistics.totals[: len(statistics.actions), -1]
     by_total = np.argsort(totals, kind="stable")
     typical, worst = int(by_total[len(by_total) // 2]), int(by_total[0])
-    chosen = {"typical": typical}
+    indices = {"typical": typical}
     if totals[worst] < totals[typical]:
-        chosen["worst"] = worst
-    return chosen
+        indices["worst"] = worst
+    return indices
 
 
-def _game(trial: Trial, red: str, place: int, tally: Tally) -> dict[str, Any]:
-    seed = game_seeds(trial, red)[place : place + 1]
+def _record_game(
+    trial: Trial, red: str, title: str, index: int, statistics: GameStatistics
+) -> RecordedGame:
+    seed = game_seeds(trial, red)[index : index + 1]
+    return RecordedGame(
+        title=f"{title} game against {red}",
+        red=red,
+        seed=int(seed[0]),
+        total=float(statistics.totals[index, -1]),
+        turns=_record_turns(start_games(trial, red, seed), statistics.actions[index]),
+    )
+
+
+def _record_turns(batch: Batch, actions: Bytes) -> list[RecordedTurn]:
+    row = np.zeros(1, dtypes.TRACE_ROW)
+    turns = []
+    for step, action in enumerate(actions):
+        batch.step(np.array([action], np.int64))
+        batch.core.write_trace_rows(dtypes.as_bytes(row))
+        turns.append(
+            RecordedTurn(**_actions_taken(batch, step), **_targets(batch), **_state(batch, row[0]))
+        )
+    return turns
+
+
+def _actions_taken(batch: Batch, step: int) -> dict[str, Any]:
+    """Fields of `Turn` for the last step of a batch with one game."""
+    moves = batch.moves[0]
     return {
-        "red": red,
-        "seed": int(seed[0]),
-        "total": float(tally.totals[place, -1]),
-        "turns": list(_turns(opened(trial, red, seed), tally.actions[place])),
+        "step": step,
+        "blue": action_name(moves["blue_action"]),
+        "blue_success": SUCCESS[int(moves["blue_success"])],
+        "green": _name_or_none(HOSTS, moves["green_host"]),
+        "red": red_move_name(moves["red_kind"], moves["red_target"]),
+        "red_success": SUCCESS[int(moves["red_success"])],
+        "exploit": _name_or_none(EXPLOITS, moves["exploit"]),
+        "detected": SUCCESS[int(moves["detected"])],
+        "reward": float(batch.rewards[0]),
     }
 
 
-def _turns(batch: Batch, played: Bytes) -> Iterator[dict[str, Any]]:
-    row = np.zeros(1, dtypes.TRACE_ROW)
-    for step, action in enumerate(played):
-        batch.step(np.array([action], np.int64))
-        batch.core.write_trace_rows(dtypes.as_bytes(row))
-        turn = asdict(turn_of(batch, step))
-        del turn["observation"]  # told host by host instead
-        yield turn | _targets(batch) | _state(batch, row[0])
-
-
-def _targets(batch: Batch) -> dict[str, str | None]:
+def _targets(batch: Batch) -> dict[str, Any]:
     moves = batch.moves[0]
     kind, host, _, _ = _core.blue_action(int(moves["blue_action"]))
-    aimless = kind in (_core.BlueKind.SLEEP, _core.BlueKind.MONITOR)
-    hostless = moves["red_kind"] in (_core.RedKind.SLEEP, _core.RedKind.SWEEP)
+    blue_has_none = kind in (_core.BlueKind.SLEEP, _core.BlueKind.MONITOR)
+    red_has_none = moves["red_kind"] in (_core.RedKind.SLEEP, _core.RedKind.SWEEP)
     return {
-        "blue_target": None if aimless else host_name(host),
-        "red_target": None if hostless else host_name(moves["red_target"]),
+        "blue_target": None if blue_has_none else host_name(host),
+        "red_target": None if red_has_none else host_name(moves["red_target"]),
     }
 
 
 def _state(batch: Batch, row: Any) -> dict[str, Any]:
-    """What is true, what red knows and what blue sees after the step, host by host."""
+    """True state, knowledge of red and observation of blue after the step, by host."""
     state = batch.true_state[0]
-    seen = batch.observations[0].astype(int).reshape(_core.HOST_COUNT, -1)
+    observed = batch.observations[0].astype(int).reshape(_core.HOST_COUNT, -1)
     scanned = row["s_red_ports"] != 0
     return {
         "access": state["access"].tolist(),
-        "known": np.where(scanned, 2, row["s_known_ip"]).tolist(),  # 1 an address, 2 its ports
-        "decoys": [_decoys(int(placed)) for placed in state["decoys"]],
+        "known": np.where(scanned, 2, row["s_known_ip"]).tolist(),
+        "decoys": [_decoy_names(int(placed)) for placed in state["decoys"]],
         "stopped": not state["ot_running"],
-        "activity": seen[:, :2].sum(axis=1).tolist(),
+        "activity": observed[:, :2].sum(axis=1).tolist(),
         "belief": state["compromised"].tolist(),
     }
 
 
-def _decoys(placed: int) -> list[str]:
+def _decoy_names(placed: int) -> list[str]:
     return [name for bit, name in enumerate(DECOYS) if placed >> bit & 1]
+
+
+def _name_or_none(names: Sequence[str], index: int) -> str | None:
+    return None if index < 0 else names[index]
+
+
+def _observed_bits(batch: Batch) -> dict[str, str]:
+    groups = batch.observations[0].astype(int).reshape(len(HOSTS), -1)
+    return {
+        host: "{}{} {}{}".format(*bits)
+        for host, bits in zip(HOSTS, groups, strict=True)
+        if bits.any()
+    }

@@ -1,18 +1,20 @@
-"""A trained policy, ready to play; needs numpy only."""
+"""A trained policy in NumPy: it plays without PyTorch, also inside CybORG."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
-from cagepool.evaluate.games import Games
+from cagepool.evaluate.defenders import GameBatch
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
-from cagepool.types import Bytes, Float32s, Int64s
+from cagepool.types import Arrays, Bytes, Float32s, Int64s
 
 Layers: TypeAlias = list[tuple[Float32s, Float32s]]  # weights, (inputs, outputs), and biases
 
@@ -20,74 +22,134 @@ ACTIVATIONS: dict[str, Callable[[Float32s], Float32s]] = {
     "tanh": np.tanh,
     "relu": lambda rows: np.maximum(rows, np.float32(0)),
 }
-CAGE_ENVS = (ENVIRONMENT_ID, "cyborg")  # those whose observations the inputs are made for
-NEVER = np.float32(-1e30)  # logit of what may not be chosen
+CAGE_ENVS = (ENVIRONMENT_ID, "cyborg")  # environments whose observations the features encode
+MASKED_LOGIT = np.float32(-1e30)
+
+
+class EnvSettings(Struct, frozen=True):
+    """Settings of the group `env` that a policy depends on."""
+
+    id: str = ENVIRONMENT_ID
+    max_steps: int = 100
+    edition: str = "2.1"
+
+
+class NetworkSettings(Struct, frozen=True):
+    """Settings of the group `ppo` that a policy depends on."""
+
+    activation: Literal["tanh", "relu"] = "tanh"
+
+
+class OrderSettings(Struct, frozen=True):
+    """Settings of the group `order` that a policy depends on."""
+
+    order: str | None = None
+    knowledge: Literal["true", "observed"] = "true"
+    definition: Literal["host", "seed"] = "host"
+
+
+class PolicySettings(Struct, frozen=True):
+    """Settings of a training that a policy depends on.
+
+    A setting that the folder of an older version lacks takes its default, as in `TrainConfig`.
+    """
+
+    env: EnvSettings = field(default_factory=EnvSettings)
+    ppo: NetworkSettings = field(default_factory=NetworkSettings)
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    order: OrderSettings = field(default_factory=OrderSettings)
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Mapping[str, Any]]) -> "PolicySettings":
+        """Settings by group and name; those of other kinds are ignored, except for features.
+
+        Raises:
+            ValueError: a setting has the wrong type, or a feature is unknown.
+        """
+        unknown = settings.get("features", {}).keys() - FeatureConfig.__dataclass_fields__.keys()
+        if unknown:
+            raise ValueError(f"features must be known ones, got {', '.join(sorted(unknown))}")
+        return msgspec.convert(settings, cls)
+
+    @property
+    def is_cage(self) -> bool:
+        """Whether the environment is CAGE-2."""
+        return self.env.id in CAGE_ENVS
 
 
 def load(run: str | Path, which: str = "best") -> "Policy":
-    """The policy of a run.
+    """Load the policy of a run.
 
     Args:
-        run: The run's folder.
-        which: `best`, by the checks on other seeds during training, or `last`.
+        run: Run folder.
+        which: `best`, by the evaluations on other seeds during training, or `last`.
 
     Raises:
-        ValueError: the folder is not one of a run, or damaged, or has no such policy.
+        ValueError: the folder is not a run folder, is damaged, or has no such policy.
     """
     folder = runs.open_run(run)
     if which not in ("best", "last"):
         raise ValueError(f"which must be best or last, got {which!r}")
-    kind = which if folder.updates_of(which) else "last"
+    kind = which if folder.checkpoint_updates(which) else "last"
     checkpoint = folder.checkpoint(kind)
     try:
         return Policy(checkpoint.arrays, folder.settings)
     except KeyError as error:
         raise ValueError(f"{folder.path} is damaged: it has no {error}") from error
-    except TypeError as error:
-        raise ValueError(f"{folder.path} is damaged: a setting is not of its type") from error
+    except ValueError as error:
+        raise ValueError(f"{folder.path} is damaged: {error}") from error
 
 
 class Policy:
-    """Chooses actions for many games at once, and remembers what it needs of each.
+    """Chooses actions for many games at once and stores the history of each game.
 
     Call `begin` when all games start, `act` at every step, and `reset` with the games that start
-    anew.
+    again.
     """
 
-    def __init__(self, arrays: runs.Arrays, settings: dict[str, Any]) -> None:
-        """Take the actor's weights, `actor.0.weight` and so on, and the settings of the run."""
-        self.settings = settings
-        self.layers = layers_of(arrays)
-        self._activation = ACTIVATIONS[settings["ppo"]["activation"]]
-        self._is_cage = settings["env"]["id"] in CAGE_ENVS
-        self._played: Int64s | None = None
+    def __init__(self, arrays: Arrays, settings: Mapping[str, Mapping[str, Any]]) -> None:
+        """Build a policy from weights.
+
+        Args:
+            arrays: Weights of the actor, `actor.0.weight` and so on.
+            settings: Settings of the run, by group and name.
+
+        Raises:
+            KeyError: there are no weights of an actor.
+            ValueError: a setting has the wrong type, or the weights do not fit the settings.
+        """
+        self.settings = PolicySettings.from_dict(settings)
+        self.layers = actor_layers(arrays)
+        self._activation = ACTIVATIONS[self.settings.ppo.activation]
+        self._is_cage = self.settings.is_cage
+        self._last_actions: Int64s | None = None
         self.begin(1)
         self._check_sizes()
 
     def begin(self, games: int) -> None:
-        """Forget everything: an episode starts in this many games."""
-        self._played = None
+        """Reset all histories: an episode starts in this many games."""
+        self._last_actions = None
         if not self._is_cage:
             return
-        self._inputs = blue_inputs(self.settings, games)
-        masked = self._inputs.config.action_masking
-        self._rows: Float32s = np.zeros((games, self._inputs.size), np.float32)
+        self._encoder = feature_encoder(self.settings, games)
+        masked = self._encoder.config.action_masking
+        self._rows: Float32s = np.zeros((games, self._encoder.size), np.float32)
         self._masks: Bytes | None = (
-            np.zeros((games, self._inputs.n_choices), np.uint8) if masked else None
+            np.zeros((games, self._encoder.n_choices), np.uint8) if masked else None
         )
-        self._fresh = np.ones(games, np.bool_)
+        self._is_first_step = np.ones(games, np.bool_)
 
-    def follow(self, numbers: Bytes) -> None:
-        """Play each game to the order with that number, if the policy sees orders at all."""
+    def follow(self, order_numbers: Bytes) -> None:
+        """Set the order that each game follows, (games,); ignored if the policy sees no orders."""
         if self._is_cage:
-            self._inputs.history[:, _core.HISTORY_ORDER_OFFSET] = numbers
+            self._encoder.history[:, _core.HISTORY_ORDER_OFFSET] = order_numbers
 
     def reset(self, ids: ArrayLike) -> None:
-        """Forget the past of these games: what `act` sees next is their first observation."""
+        """Reset the histories of these games; `act` gets their first observations next."""
         if self._is_cage:
             games = np.asarray(ids, np.int64)
-            self._inputs.reset(games)
-            self._fresh[games] = True
+            self._encoder.reset(games)
+            self._is_first_step[games] = True
 
     def act(
         self,
@@ -96,87 +158,89 @@ class Policy:
         greedy: bool = True,
         rng: np.random.Generator | None = None,
     ) -> Int64s:
-        """One action a game, from one observation a game.
+        """Choose one action per game.
 
         Args:
-            observations: (games, 52), or one observation without the first axis for one game.
-            greedy: Take the likeliest action, or draw one.
-            rng: Draws the actions if not greedy.
+            observations: (games, 52), or (52,) for one game.
+            greedy: Take the most probable action, or sample one.
+            rng: Samples the actions if not greedy.
         """
-        seen = np.asarray(observations, np.float32)
-        logits = self.logits(seen[None] if seen.ndim == 1 else seen.reshape(len(seen), -1))
+        rows = np.asarray(observations, np.float32)
+        logits = self.logits(rows[None] if rows.ndim == 1 else rows.reshape(len(rows), -1))
         if not greedy:
             noise = rng or np.random.default_rng()
             logits = logits + noise.gumbel(size=logits.shape).astype(np.float32)
-        chosen: Int64s = logits.argmax(1)
+        choices: Int64s = logits.argmax(1)
         if not self._is_cage:
-            return chosen
-        self._played = self._inputs.action_indices[chosen]
-        return self._played
+            return choices
+        self._last_actions = self._encoder.action_indices[choices]
+        return self._last_actions
 
     def logits(self, observations: Float32s) -> Float32s:
-        """Logits of the choices, -1e30 where one is masked out; takes note of the observations."""
+        """Logits of the choices, -1e30 where masked; adds the observations to the histories."""
         if not self._is_cage:
             return self.forward(observations)
         if len(observations) != len(self._rows):
             self.begin(len(observations))
         self._advance(np.ascontiguousarray(observations))
         logits = self.forward(self._rows)
-        return logits if self._masks is None else np.where(self._masks, logits, NEVER)
-
-    def _advance(self, observations: Float32s) -> None:
-        """Take note of what was played and seen, but where an episode has just begun."""
-        if self._played is not None:
-            kept = self._inputs.history[self._fresh].copy()
-            self._inputs.update(self._played, observations)
-            self._inputs.history[self._fresh] = kept
-        self._fresh[:] = False
-        self._inputs.encode(observations, self._rows, self._masks)
-
-    def _check_sizes(self) -> None:
-        sizes = [weights.shape for weights, _ in self.layers]
-        fits = all(left[1] == right[0] for left, right in pairwise(sizes))
-        if self._is_cage:
-            fits &= (sizes[0][0], sizes[-1][1]) == (self._inputs.size, self._inputs.n_choices)
-        if not fits:
-            raise ValueError(f"a policy does not fit its settings: its layers are {sizes}")
+        return logits if self._masks is None else np.where(self._masks, logits, MASKED_LOGIT)
 
     def forward(self, rows: Float32s) -> Float32s:
-        """What the actor makes of rows of inputs."""
+        """Forward pass of the actor."""
         *hidden, (weights, biases) = self.layers
         for layer_weights, layer_biases in hidden:
             rows = self._activation(rows @ layer_weights + layer_biases)
         return rows @ weights + biases
 
+    def _advance(self, observations: Float32s) -> None:
+        """Add the last actions and the observations to the histories of games past step one."""
+        if self._last_actions is not None:
+            fresh = self._encoder.history[self._is_first_step].copy()
+            self._encoder.update(self._last_actions, observations)
+            self._encoder.history[self._is_first_step] = fresh
+        self._is_first_step[:] = False
+        self._encoder.encode(observations, self._rows, self._masks)
+
+    def _check_sizes(self) -> None:
+        sizes = [weights.shape for weights, _ in self.layers]
+        fits = all(left[1] == right[0] for left, right in pairwise(sizes))
+        if self._is_cage:
+            fits &= (sizes[0][0], sizes[-1][1]) == (self._encoder.size, self._encoder.n_choices)
+        if not fits:
+            raise ValueError(f"a policy does not fit its settings: its layers are {sizes}")
+
 
 class PolicyDefender:
-    """A policy as a defender of many games."""
+    """A policy as a defender."""
 
     def __init__(self, policy: Policy) -> None:
-        """Let this policy play, greedily."""
+        """Play this policy greedily."""
         self._policy = policy
 
-    def begin(self, batch: Games) -> None:
-        """Forget the past: an episode starts in every game of the batch."""
+    def begin(self, batch: GameBatch) -> None:
+        """Reset all histories: an episode starts in every game of the batch."""
         self._policy.begin(batch.games)
 
-    def act(self, batch: Games) -> Int64s:
-        """The likeliest action in every game."""
+    def act(self, batch: GameBatch) -> Int64s:
+        """The most probable action in every game."""
         return self._policy.act(batch.observations)
 
 
-def blue_inputs(settings: dict[str, Any], games: int) -> FeatureEncoder:
-    """The inputs of a policy that was trained with these settings."""
-    config = FeatureConfig(**settings["features"])
-    inputs = FeatureEncoder(config, games, horizon=settings["env"]["max_steps"])
-    order = settings["order"]["order"] if config.order_input else None
-    if order is not None:
-        inputs.set_order(order)
-    return inputs
+def feature_encoder(settings: PolicySettings, games: int) -> FeatureEncoder:
+    """The feature encoder of a policy that was trained with these settings."""
+    encoder = FeatureEncoder(settings.features, games, horizon=settings.env.max_steps)
+    if settings.features.order_input and settings.order.order is not None:
+        encoder.set_order(settings.order.order)
+    return encoder
 
 
-def layers_of(arrays: runs.Arrays) -> Layers:
-    """The actor's layers, in order."""
+def actor_layers(arrays: Arrays) -> Layers:
+    """The layers of the actor, in order.
+
+    Raises:
+        KeyError: there are none.
+    """
     numbers = sorted(
         int(name.split(".")[1])
         for name in arrays

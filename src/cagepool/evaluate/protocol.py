@@ -1,130 +1,159 @@
-"""The official protocol: 30, 50 and 100 steps against three reds, and what stands beside it.
+"""The official protocol: 30, 50 and 100 steps against three reds, nine cells and their sum.
 
-A policy plays greedily and is not told how long a game is, as in CybORG's own evaluation; so the
-three lengths are read off the same games.
+A policy plays greedily and does not know the length of a game, as in CybORG's own evaluation, so
+the three lengths are read off the same games.
 
-The seeds of the games are apart from those of training: here each is a 64-bit number drawn from the
-trial's seed and the red, in training each is a 32-bit one. They are apart from those of the checks
-that choose the best policy, too, which are drawn from another seed.
+No game of an evaluation is a game of the training: an evaluation draws 64-bit seeds from the seed
+of the trial and the red, a training draws 32-bit seeds. The periodic evaluations that choose the
+best policy during training draw their seeds from another seed.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from cagepool import _core
 from cagepool.evaluate.baselines import PUBLISHED
-from cagepool.evaluate.resolve import Contender
-from cagepool.evaluate.rollout import Score, ScoreTable, Trial
-from cagepool.evaluate.statistics import Engine, NativeEngine, Tally, tally
-from cagepool.sim.names import HOSTS, OFFICIAL_REDS, action_name
+from cagepool.evaluate.defenders import Defender
+from cagepool.evaluate.resolve import ResolvedPolicy
+from cagepool.evaluate.rollout import (
+    Engine,
+    NativeEngine,
+    OnProgress,
+    Trial,
+    episode_totals,
+    ignore_progress,
+)
+from cagepool.evaluate.statistics import GameStatistics, ScoreTable, play_and_count
+from cagepool.runs.schema import Differences, EvaluationFile, OrderCompliance, Score
+from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
 
-FORMAT = 1
-SEED = 153  # that of the leaderboard
-EPISODES = 1000  # also
-NO_HOST = "no host"  # of Sleep and Monitor
+SEED = 153  # of the leaderboard
+EPISODES = 1000  # of the leaderboard, per cell
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a contender did in the official games."""
+    """Scores and statistics of a policy in the official games."""
 
-    contender: Contender
-    env: str
+    policy: ResolvedPolicy
+    engine: str  # name of the engine
     table: ScoreTable
-    tallies: dict[str, Tally]  # by red
+    statistics: dict[str, GameStatistics]  # by red
 
     @property
     def trial(self) -> Trial:
-        """What was played."""
+        """Settings of the games."""
         return self.table.trial
 
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, fit for JSON: the form of `evaluation.json`."""
-        return {
-            "format": FORMAT,
-            **self.contender.as_dict(),
-            "env": self.env,
-            **self.table.as_dict(),
-            "published": [row.as_dict() for row in PUBLISHED[self.trial.edition]],
-            "loss": {red: tally.loss() for red, tally in self.tallies.items()},
-            "actions": {red: _use_of_actions(tally) for red, tally in self.tallies.items()},
-            "compliance": self._compliance(),
-        }
+    def to_file(self, native: "Evaluation | None" = None) -> EvaluationFile:
+        """The content of `evaluation.json`, which `runs.write_evaluation` writes.
 
-    def _compliance(self) -> dict[str, Any] | None:
-        kept = {red: tally.compliance() for red, tally in self.tallies.items()}
-        return {"order": self.trial.order, **kept} if any(kept.values()) else None
+        Args:
+            native: Native games beside those of CybORG.
+        """
+        scores = self.table.to_record()
+        return EvaluationFile(
+            **{name: getattr(scores, name) for name in scores.__struct_fields__},
+            name=self.policy.name,
+            kind=self.policy.kind,
+            checkpoint=self.policy.checkpoint,
+            trained_on=self.policy.trained_on,
+            env=self.engine,
+            published=list(PUBLISHED[self.trial.edition]),
+            loss={red: games.mean_loss() for red, games in self.statistics.items()},
+            actions={red: games.mean_action_uses() for red, games in self.statistics.items()},
+            compliance=self._compliance(),
+            native=native.table.to_record() if native else None,
+            differences=score_differences(self.table, native.table) if native else None,
+        )
+
+    def _compliance(self) -> dict[str, str | OrderCompliance] | None:
+        if self.trial.order is None:
+            return None
+        by_red = {red: games.compliance() for red, games in self.statistics.items()}
+        measured = {red: result for red, result in by_red.items() if result is not None}
+        return {"order": self.trial.order, **measured}
 
 
 def evaluate(
-    contender: Contender,
+    policy: ResolvedPolicy,
     trial: Trial,
     engine: Engine | None = None,
-    on_played: Callable[[int], None] = lambda _games: None,
+    on_progress: OnProgress = ignore_progress,
 ) -> Evaluation:
-    """Play a trial against the official reds; `on_played` is told how many more games are over.
+    """Play a trial against the official reds.
 
     Raises:
-        CybORGNotFoundError: the engine is CybORG's, which is not there.
-        ValueError: CybORG is of another edition than the trial.
+        CybORGNotFoundError: the engine is CybORG, which is not installed.
+        ValueError: CybORG has another edition than the trial.
     """
     engine = engine or NativeEngine()
-    tallies = {
-        red: tally(contender.defender, trial, red, engine, on_played) for red in OFFICIAL_REDS
+    statistics = {
+        red: play_and_count(policy.defender, trial, red, engine, on_progress)
+        for red in OFFICIAL_REDS
     }
-    table = ScoreTable.of(trial, {red: of_red.totals for red, of_red in tallies.items()})
-    return Evaluation(contender, engine.name, table, tallies)
+    table = ScoreTable.from_totals(trial, {red: games.totals for red, games in statistics.items()})
+    return Evaluation(policy, engine.name, table, statistics)
 
 
-@dataclass(frozen=True)
-class Differences:
-    """By how many standard errors of the difference one table is above another."""
+def score_table(
+    defender: Defender,
+    trial: Trial,
+    red_agents: Iterable[str] = OFFICIAL_REDS,
+    on_progress: OnProgress = ignore_progress,
+) -> ScoreTable:
+    """Play a trial against some reds natively, for its scores alone.
 
-    cells: dict[str, dict[int, float]]  # by red, then by length; infinite without any spread
-    total: float
+    Args:
+        defender: Plays blue.
+        trial: Settings of the games.
+        red_agents: Class names or aliases.
+        on_progress: Called with the number of games that have ended since the last call.
 
-    def as_dict(self) -> dict[str, Any]:
-        """The differences as plain values, fit for JSON, which knows no infinity."""
-        cells = {
-            red: {length: apart if np.isfinite(apart) else None for length, apart in row.items()}
-            for red, row in self.cells.items()
-        }
-        return {"cells": cells, "total": self.total if np.isfinite(self.total) else None}
+    Raises:
+        ValueError: a red is unknown, or there is none.
+    """
+    totals = {
+        red: episode_totals(defender, trial, red, on_progress)
+        for red in official_red_names(red_agents)
+    }
+    return ScoreTable.from_totals(trial, totals)
 
 
-def differences(ours: ScoreTable, theirs: ScoreTable) -> Differences:
-    """Compare two tables of all nine cells."""
-    assert ours.total
-    assert theirs.total
-    cells = {
+def official_red_names(red_agents: Iterable[str]) -> tuple[str, ...]:
+    """Class names of official red agents, without duplicates.
+
+    Raises:
+        ValueError: a red is not an official one, or there is none.
+    """
+    names = tuple(dict.fromkeys(RED_ALIASES.get(red, red) for red in red_agents))
+    unknown = [name for name in names if name not in OFFICIAL_REDS]
+    if unknown or not names:
+        known = f"one or more of {', '.join(OFFICIAL_REDS)} (or {', '.join(RED_ALIASES)})"
+        raise ValueError(f"red must be {known}; got {', '.join(map(repr, unknown)) or 'none'}")
+    return names
+
+
+def score_differences(first: ScoreTable, second: ScoreTable) -> Differences:
+    """Differences of two tables of all nine cells, in standard errors of the difference.
+
+    A difference between scores without any spread is infinite.
+    """
+    assert first.total
+    assert second.total
+    cells: dict[str, dict[int, float | None]] = {
         red: {
-            length: _difference(score, theirs.scores[red][length]) for length, score in row.items()
+            length: _difference(score, second.scores[red][length]) for length, score in row.items()
         }
-        for red, row in ours.scores.items()
+        for red, row in first.scores.items()
     }
-    return Differences(cells, _difference(ours.total, theirs.total))
+    return Differences(cells=cells, total=_difference(first.total, second.total))
 
 
-def _difference(ours: Score, theirs: Score) -> float:
-    apart = ours.mean - theirs.mean
-    error = float(np.hypot(ours.standard_error, theirs.standard_error))
-    return apart / error if error else float(np.copysign(np.inf, apart)) if apart else 0.0
-
-
-def _use_of_actions(tally: Tally) -> dict[str, Any]:
-    """Mean uses in a game, kind by host."""
-    places = [_kind_and_host(action) for action in range(_core.ACTION_COUNT)]
-    kinds = list(dict.fromkeys(kind for kind, _ in places))
-    columns = [*HOSTS, NO_HOST]
-    counts = np.zeros((len(kinds), len(columns)))
-    for (kind, host), uses in zip(places, tally.uses, strict=True):
-        counts[kinds.index(kind), columns.index(host)] = uses / tally.episodes
-    return {"kinds": kinds, "hosts": columns, "counts": counts.tolist()}
-
-
-def _kind_and_host(action: int) -> tuple[str, str]:
-    kind, _, host = action_name(action).partition(" ")
-    return kind, host or NO_HOST
+def _difference(first: Score, second: Score) -> float:
+    difference = first.mean - second.mean
+    error = float(np.hypot(first.standard_error, second.standard_error))
+    if not error:
+        return float(np.copysign(np.inf, difference)) if difference else 0.0
+    return difference / error

@@ -1,46 +1,53 @@
-"""Play a defender for many episodes and score it as the challenge does: reds x lengths."""
+"""Play the games of a trial: settings, seeds, engines, and the loop over steps."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from cagepool import _core
-from cagepool.evaluate.defenders import Defender
-from cagepool.evaluate.games import Games
+from cagepool.evaluate.defenders import Defender, GameBatch
 from cagepool.sim import Batch, BatchConfig, orders
-from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES, edition_code, red_bitmask
+from cagepool.sim.names import edition_code, red_bitmask
 from cagepool.types import Float64s, Seeds
 
 OFFICIAL_LENGTHS = (30, 50, 100)
 MAX_EPISODES = 10_000_000
 GAMES_AT_ONCE = 10_000
 
+OnProgress: TypeAlias = Callable[[int], None]
+"""Called now and then with the number of games that have ended since the last call."""
+
+
+def ignore_progress(_games: int) -> None:
+    """Do nothing: the `OnProgress` of callers that show no progress."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """How a defender is put to the test."""
+    """Settings of the games that a defender is scored on."""
 
     episodes: int = 1000
-    """Games played against each red."""
+    """Games per red."""
     max_steps: int = OFFICIAL_LENGTHS[-1]
-    """Steps of a game."""
+    """Steps per game."""
     edition: str = "2.1"
-    """The edition of the game; scores of different editions must not be compared."""
+    """Edition of the game; scores of different editions must not be compared."""
     green: bool = False
     """Whether GreenAgent scans hosts."""
     seed: int = 0
-    """Decides all luck; the first games of a longer trial are those of a shorter one."""
+    """Random seed; the games of a short trial are the first games of a longer one."""
     order: str | None = None
-    """Workflow order whose keeping is measured; none: not measured."""
+    """Workflow order with which compliance is measured; none: not measured."""
     knowledge: Literal["true", "observed"] = "true"
-    """Whether a host is threatened by what red holds or by what blue's table says."""
+    """Whether threatened hosts are found by red's true access or by blue's table."""
     definition: Literal["host", "seed"] = "host"
-    """Compliance as specified, or the older definition."""
+    """Compliance as specified, or by the older definition."""
 
     def __post_init__(self) -> None:
-        """Check what can be checked before a game is played."""
+        """Check the settings."""
         edition_code(self.edition)
         if self.order is not None:
             orders.parse_order(self.order)
@@ -54,123 +61,52 @@ class Trial:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Steps after which the total is read: the official lengths below `max_steps`, and that.
+        """Steps after which totals are read: the official lengths below `max_steps`, and it.
 
-        All are read off the same games, because nobody in a game knows when it ends.
+        All lengths are read off the same games, because no agent knows when a game ends.
         """
         return (*(length for length in OFFICIAL_LENGTHS if length < self.max_steps), self.max_steps)
 
 
-@dataclass(frozen=True)
-class Score:
-    """Mean total reward of some episodes."""
-
-    mean: float
-    standard_error: float
-    episodes: int
-
-    @classmethod
-    def of(cls, totals: Float64s) -> "Score":
-        """The score of episodes with these totals."""
-        error = totals.std(ddof=1) / np.sqrt(len(totals))
-        return cls(float(totals.mean()), float(error), len(totals))
+StartGames: TypeAlias = Callable[[Seeds], GameBatch]
+"""Starts one game per seed."""
 
 
-@dataclass(frozen=True)
-class ScoreTable:
-    """What a defender scored in a trial."""
+class Engine(Protocol):
+    """An implementation of the game."""
 
-    trial: Trial
-    scores: dict[str, dict[int, Score]]  # by red, then by length
-    total: Score | None  # sum over the nine official cells, if all of them were played
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
 
-    @classmethod
-    def of(cls, trial: Trial, totals: Mapping[str, Float64s]) -> "ScoreTable":
-        """The table of episodes with these totals, (episode, length), by red."""
-        columns = {length: column for column, length in enumerate(trial.lengths)}
-        scores = {
-            red: {length: Score.of(of_red[:, column]) for length, column in columns.items()}
-            for red, of_red in totals.items()
-        }
-        if {*OFFICIAL_REDS} - {*totals} or {*OFFICIAL_LENGTHS} - {*columns}:
-            return cls(trial, scores, None)
-        # Games against different reds are independent: their sums, row by row, tell the error.
-        official = [columns[length] for length in OFFICIAL_LENGTHS]
-        nine_cells = np.sum([totals[red][:, official].sum(axis=1) for red in OFFICIAL_REDS], axis=0)
-        return cls(trial, scores, Score.of(nine_cells))
+    @property
+    def max_games(self) -> int:
+        """Number of games that can be played at once."""
 
-    def as_dict(self) -> dict[str, object]:
-        """The table as plain values, fit for JSON."""
-        cells = [
-            {"red": red, "length": length, **asdict(score)}
-            for red, of_red in self.scores.items()
-            for length, score in of_red.items()
-        ]
-        total = asdict(self.total) if self.total else None
-        return {**asdict(self.trial), "scores": cells, "total": total}
+    def open(self, trial: Trial, red: str, /) -> AbstractContextManager[StartGames]:
+        """Prepare for the games of a trial against one red."""
 
 
-def score_table(
-    defender: Defender,
-    trial: Trial,
-    red_agents: Iterable[str] = OFFICIAL_REDS,
-    on_played: Callable[[int], None] = lambda _games: None,
-) -> ScoreTable:
-    """Play the trial against each of the reds.
+class NativeEngine:
+    """The C++ core in this process."""
 
-    Args:
-        defender: Plays blue.
-        trial: What is played.
-        red_agents: Class names or aliases.
-        on_played: Told, now and then, how many more games are over.
+    name = "native"
+    max_games = GAMES_AT_ONCE
 
-    Raises:
-        ValueError: a red is unknown, or there is none.
-    """
-    names = red_names(red_agents)
-    return ScoreTable.of(
-        trial, {red: episode_totals(defender, trial, red, on_played) for red in names}
-    )
-
-
-def red_names(red_agents: Iterable[str]) -> tuple[str, ...]:
-    """Class names of red agents, each once.
-
-    Raises:
-        ValueError: a red is not one that plays by itself, or there is none.
-    """
-    names = tuple(dict.fromkeys(RED_ALIASES.get(red, red) for red in red_agents))
-    unknown = [name for name in names if name not in OFFICIAL_REDS]
-    if unknown or not names:
-        known = f"one or more of {', '.join(OFFICIAL_REDS)} (or {', '.join(RED_ALIASES)})"
-        raise ValueError(f"red must be {known}; got {', '.join(map(repr, unknown)) or 'none'}")
-    return names
-
-
-def episode_totals(
-    defender: Defender,
-    trial: Trial,
-    red: str,
-    on_played: Callable[[int], None] = lambda _games: None,
-) -> Float64s:
-    """Total rewards, (episode, length), of the trial's games against one red."""
-    totals = np.empty((trial.episodes, len(trial.lengths)))
-    seeds = game_seeds(trial, red)
-    for first in range(0, trial.episodes, GAMES_AT_ONCE):
-        games = slice(first, first + GAMES_AT_ONCE)
-        totals[games] = _play_together(defender, trial, red, seeds[games])
-        on_played(len(seeds[games]))
-    return totals
+    @contextmanager
+    def open(self, trial: Trial, red: str) -> Iterator[StartGames]:
+        """Prepare nothing."""
+        yield lambda seeds: start_games(trial, red, seeds)
 
 
 def game_seeds(trial: Trial, red: str) -> Seeds:
-    """Seeds of the trial's games against one red, apart from those against another."""
+    """Seeds of the games against one red; each red has other seeds."""
     sequence = np.random.SeedSequence(trial.seed, spawn_key=(red_bitmask(red),))
     return np.random.PCG64(sequence).random_raw(trial.episodes)
 
 
-def opened(trial: Trial, red: str, seeds: Seeds) -> Batch:
-    """A batch with one game for each seed, at the first step."""
+def start_games(trial: Trial, red: str, seeds: Seeds) -> Batch:
+    """Start one native game per seed."""
     config = BatchConfig(
         red=red,
         edition=trial.edition,
@@ -186,16 +122,32 @@ def opened(trial: Trial, red: str, seeds: Seeds) -> Batch:
     return batch
 
 
-def played(defender: Defender, trial: Trial, batch: Games) -> Iterator[tuple[int, Float64s]]:
-    """Play games from the first step to the last; gives, after each, its number and the totals."""
+def play_steps(
+    defender: Defender, trial: Trial, batch: GameBatch
+) -> Iterator[tuple[int, Float64s]]:
+    """Play games from the first step to the last.
+
+    Yields:
+        After each step its number, from 1, and the total rewards so far, (games,).
+    """
     defender.begin(batch)
-    running = np.zeros(batch.games)
+    totals = np.zeros(batch.games)
     for step in range(1, trial.max_steps + 1):
         batch.step(defender.act(batch))
-        running += batch.rewards
-        yield step, np.round(running, 1)  # rewards are whole tenths: no error adds up
+        totals += batch.rewards
+        yield step, np.round(totals, 1)  # rewards are whole tenths: no rounding error adds up
 
 
-def _play_together(defender: Defender, trial: Trial, red: str, seeds: Seeds) -> Float64s:
-    steps = played(defender, trial, opened(trial, red, seeds))
-    return np.stack([totals for step, totals in steps if step in trial.lengths], axis=1)
+def episode_totals(
+    defender: Defender, trial: Trial, red: str, on_progress: OnProgress = ignore_progress
+) -> Float64s:
+    """Play the games of a trial against one red; total rewards, (episode, length)."""
+    totals = np.empty((trial.episodes, len(trial.lengths)))
+    seeds = game_seeds(trial, red)
+    for first in range(0, trial.episodes, GAMES_AT_ONCE):
+        games = slice(first, first + GAMES_AT_ONCE)
+        steps = play_steps(defender, trial, start_games(trial, red, seeds[games]))
+        at_lengths = [so_far for step, so_far in steps if step in trial.lengths]
+        totals[games] = np.stack(at_lengths, axis=1)
+        on_progress(len(seeds[games]))
+    return totals

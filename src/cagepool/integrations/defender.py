@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cagepool.evaluate.games import Games
+from cagepool.evaluate.defenders import GameBatch
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Bytes, Float32s, Int64s
 
@@ -30,14 +30,14 @@ class ChoosingDefender:
         self._config = inputs
         self._max_steps = max_steps
 
-    def begin(self, batch: Games) -> None:
+    def begin(self, batch: GameBatch) -> None:
         """Forget the past: an episode starts in every game of the batch."""
         self._inputs = FeatureEncoder(self._config, batch.games, horizon=self._max_steps)
         self._rows: Float32s = np.zeros((batch.games, self._inputs.size), np.float32)
         self._masks: Bytes = np.zeros((batch.games, self._inputs.n_choices), np.uint8)
         self._played: Int64s | None = None
 
-    def act(self, batch: Games) -> Int64s:
+    def act(self, batch: GameBatch) -> Int64s:
         """What the policy chooses in every game."""
         seen = np.ascontiguousarray(batch.observations, np.float32)
         if self._played is not None:

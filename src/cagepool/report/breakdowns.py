@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cagepool.report.run_data import Evaluation, RunData, Uses
+from cagepool.report.run_data import RunData
 from cagepool.report.tables import last_finite
+from cagepool.runs.schema import ActionCounts, EvaluationFile
 
 CAUSES = {
     "user_hosts": "User hosts",
@@ -72,12 +73,12 @@ def loss_bars(runs: Sequence[RunData]) -> dict[str, list[StackedBar]]:
     totals = [
         sum(causes.values())
         for evaluation in evaluations.values()
-        for causes in evaluation["loss"].values()
+        for causes in evaluation.loss.values()
     ]
     longest = max(totals, default=0.0)
     return {
         name: [
-            _stacked_bar(red, CAUSES, causes, longest) for red, causes in evaluation["loss"].items()
+            _stacked_bar(red, CAUSES, causes, longest) for red, causes in evaluation.loss.items()
         ]
         for name, evaluation in evaluations.items()
     }
@@ -99,9 +100,9 @@ def overlapped_seconds(run: RunData) -> float:
     return collect - wait if collect - wait > NEGLIGIBLE_SECONDS else 0.0
 
 
-def heat_maps(evaluation: Evaluation) -> HeatMaps:
+def heat_maps(evaluation: EvaluationFile) -> HeatMaps:
     """Mean uses of each kind of action per host, on one scale for all reds."""
-    by_red = evaluation["actions"]
+    by_red = evaluation.actions
     rows = [row for uses in by_red.values() for row in _rows(uses)]
     used = {kind for kind, counts in rows if any(counts)}
     most = max((max(counts) for _, counts in rows), default=0.0)
@@ -135,15 +136,15 @@ def _column_sum(run: RunData, column: str) -> float:
     return sum(value for value in run.metrics.get(column, []) if not math.isnan(value))
 
 
-def _heat_map(red: str, uses: Uses, used: set[str], most: float) -> HeatMap:
+def _heat_map(red: str, uses: ActionCounts, used: set[str], most: float) -> HeatMap:
     # The square root keeps rare actions visible beside the most frequent one.
     rows = {
         kind: [HeatCell(count, round(100 * (count / most) ** 0.5)) for count in counts]
         for kind, counts in _rows(uses)
         if kind in used
     }
-    return HeatMap(red, uses["hosts"], rows)
+    return HeatMap(red, uses.hosts, rows)
 
 
-def _rows(uses: Uses) -> "zip[tuple[str, list[float]]]":
-    return zip(uses["kinds"], uses["counts"], strict=True)
+def _rows(uses: ActionCounts) -> "zip[tuple[str, list[float]]]":
+    return zip(uses.kinds, uses.counts, strict=True)

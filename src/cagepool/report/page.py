@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import msgspec
 from markupsafe import Markup
 
 from cagepool.bench.schema import read_result
@@ -130,10 +131,10 @@ def replay_json(runs: Sequence[RunData]) -> Markup:
         "defender": DEFENDER,
     }
     games = [
-        {**game, "run": run.name, "hosts": run.games["hosts"]}
+        {**msgspec.to_builtins(game), "run": run.name, "hosts": run.games.hosts}
         for run in runs
         if run.games
-        for game in run.games["games"]
+        for game in run.games.games
     ]
     text = json.dumps({"network": network, "games": games}, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))

@@ -1,12 +1,11 @@
 """Content of the search page, read from the folder of a search."""
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cagepool.runs import open_run
-from cagepool.search.folder import DECISIONS, ORDERS
+from cagepool.runs import open_run, read_rows
+from cagepool.runs.schema import DECISIONS, ORDERS, DecisionRow, OrderRow
 
 MeanAndDeviation = tuple[float, float]
 
@@ -105,9 +104,10 @@ def read_search(path: Path) -> SearchData:
         ValueError: a file of the folder is damaged.
     """
     settings = open_run(path).settings
+    decisions = read_rows(path / DECISIONS, DecisionRow)
+    rows = read_rows(path / ORDERS, OrderRow) if (path / ORDERS).is_file() else []
     try:
-        rows = _read_rows(path / ORDERS) if (path / ORDERS).is_file() else []
-        results = [_to_order_result(row) for row in rows if row["reward"]]
+        results = [_to_order_result(row) for row in rows if row.reward is not None]
         ranking = sorted(results, key=lambda result: (not result.passes, -result.reward))
         return SearchData(
             name=path.resolve().name,
@@ -117,43 +117,38 @@ def read_search(path: Path) -> SearchData:
             red_agent=str(settings["env"]["red_agent"]),
             total_episodes=int(settings["run"]["total_episodes"]),
             compliance_threshold=float(settings["order"]["compliance_threshold"]),
-            trainings=[_to_training(row) for row in _read_rows(path / DECISIONS) if row["outcome"]],
+            trainings=[_to_training(row) for row in decisions if row.outcome],
             ranking=ranking,
-            classes=_to_classes([row["class"] for row in rows], ranking),
+            classes=_to_classes([row.order_class for row in rows], ranking),
         )
-    except (OSError, csv.Error, KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
-def _read_rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, strict=True))
-
-
-def _to_training(row: dict[str, str]) -> Training:
+def _to_training(row: DecisionRow) -> Training:
     return Training(
-        iteration=int(row["iteration"]),
-        order=row["order"],
+        iteration=row.iteration,
+        order=row.order,
         prediction=_mean_and_deviation(row),
-        outcome=row["outcome"],
-        episodes=int(row["episodes"]),
-        total_episodes=int(row["total_episodes"]),
-        reward=float(row["reward"]),
-        standard_error=float(row["standard_error"]),
-        passes=row["passes"] == "1",
+        outcome=row.outcome,
+        episodes=int(_present(row.episodes)),
+        total_episodes=int(_present(row.total_episodes)),
+        reward=_present(row.reward),
+        standard_error=_present(row.standard_error),
+        passes=bool(row.passes),
     )
 
 
-def _to_order_result(row: dict[str, str]) -> OrderResult:
+def _to_order_result(row: OrderRow) -> OrderResult:
     return OrderResult(
-        order=row["order"],
-        class_name=row["class"],
-        reward=float(row["reward"]),
-        standard_error=float(row["standard_error"]),
-        compliance=_optional_float(row["compliance"]),
-        coverage=_optional_float(row["coverage"]),
-        passes=row["passes"] == "1",
-        trainings=int(row["trainings"]),
+        order=row.order,
+        class_name=row.order_class,
+        reward=_present(row.reward),
+        standard_error=_present(row.standard_error),
+        compliance=row.compliance,
+        coverage=row.coverage,
+        passes=bool(row.passes),
+        trainings=row.trainings or 0,
         posterior=_mean_and_deviation(row),
     )
 
@@ -173,10 +168,11 @@ def _to_classes(class_names: list[str], ranking: list[OrderResult]) -> list[Orde
     ]
 
 
-def _optional_float(text: str) -> float | None:
-    return float(text) if text else None
+def _present(value: float | None) -> float:
+    if value is None:
+        raise ValueError("a row with a result must have its reward, its error and its episodes")
+    return value
 
 
-def _mean_and_deviation(row: dict[str, str]) -> MeanAndDeviation | None:
-    mean, deviation = (_optional_float(row[name]) for name in ("mean", "std"))
-    return None if mean is None or deviation is None else (mean, deviation)
+def _mean_and_deviation(row: DecisionRow | OrderRow) -> MeanAndDeviation | None:
+    return None if row.mean is None or row.std is None else (row.mean, row.std)

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cagepool.report.run_data import Evaluation, Published, RunData
+from cagepool.report.run_data import RunData
 from cagepool.report.svg import series_name
 from cagepool.runs import flat_settings
+from cagepool.runs.schema import EvaluationFile, PublishedResult
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ class Setting:
 def score_tables(runs: Sequence[RunData]) -> list[ScoreTable]:
     """Scores of runs and published results, best first, one table per edition."""
     evaluated = [(number, run, run.evaluation) for number, run in enumerate(runs) if run.evaluation]
-    editions = dict.fromkeys(evaluation["edition"] for _, _, evaluation in evaluated)
+    editions = dict.fromkeys(evaluation.edition for _, _, evaluation in evaluated)
     return [
-        _score_table(edition, [entry for entry in evaluated if entry[2]["edition"] == edition])
+        _score_table(edition, [entry for entry in evaluated if entry[2].edition == edition])
         for edition in editions
     ]
 
@@ -82,13 +83,13 @@ def score_tables(runs: Sequence[RunData]) -> list[ScoreTable]:
 def run_summary(run: RunData, number: int) -> RunSummary:
     """Key figures of the run with that number on the page."""
     seconds, steps = (last_finite(run.metrics.get(name, [])) for name in ("seconds", "steps"))
-    total = run.evaluation and run.evaluation["total"]
+    total = run.evaluation and run.evaluation.total
     return RunSummary(
         name=run.name,
         color=series_name(number),
         edition=run.edition,
         red=run.red_agent,
-        total=Estimate(total["mean"], total["standard_error"]) if total else None,
+        total=Estimate(total.mean, total.standard_error) if total else None,
         evaluation=_best_periodic_evaluation(run),
         episodes=int(last_finite(run.metrics.get("episodes", []))),
         seconds=seconds,
@@ -132,22 +133,24 @@ def _best_periodic_evaluation(run: RunData) -> Estimate | None:
     return Estimate(*max(scored)) if scored else None
 
 
-def _score_table(edition: str, entries: Sequence[tuple[int, RunData, Evaluation]]) -> ScoreTable:
+def _score_table(
+    edition: str, entries: Sequence[tuple[int, RunData, EvaluationFile]]
+) -> ScoreTable:
     columns = _columns(evaluation for _, _, evaluation in entries)
     places = [(red, length) for red, lengths in columns.items() for length in lengths]
     rows = [_run_row(number, run, places) for number, run, _ in entries]
-    published = [result for _, _, evaluation in entries for result in evaluation["published"]]
-    distinct = {(result["name"], result["method"]): result for result in published}
+    published = [result for _, _, evaluation in entries for result in evaluation.published]
+    distinct = {(result.name, result.method): result for result in published}
     rows += [_published_row(result, places) for result in distinct.values()]
     rows.sort(key=lambda row: row.total.mean if row.total else -math.inf, reverse=True)
     return ScoreTable(edition, columns, _mark_best_of_columns(rows))
 
 
-def _columns(evaluations: Iterable[Evaluation]) -> dict[str, list[int]]:
+def _columns(evaluations: Iterable[EvaluationFile]) -> dict[str, list[int]]:
     lengths: dict[str, set[int]] = {}
     for evaluation in evaluations:
-        for cell in evaluation["scores"]:
-            lengths.setdefault(cell["red"], set()).add(cell["length"])
+        for cell in evaluation.scores:
+            lengths.setdefault(cell.red, set()).add(cell.length)
     return {red: sorted(values) for red, values in lengths.items()}
 
 
@@ -155,30 +158,30 @@ def _run_row(number: int, run: RunData, places: Sequence[tuple[str, int]]) -> Sc
     evaluation = run.evaluation
     assert evaluation, "only evaluated runs have a row"
     cells = {
-        (cell["red"], cell["length"]): Estimate(cell["mean"], cell["standard_error"])
-        for cell in evaluation["scores"]
+        (cell.red, cell.length): Estimate(cell.mean, cell.standard_error)
+        for cell in evaluation.scores
     }
-    total = evaluation["total"]
-    where = "in CybORG" if evaluation["env"] == "cyborg" else "native"
+    total = evaluation.total
+    where = "in CybORG" if evaluation.env == "cyborg" else "native"
     return ScoreRow(
         name=run.name,
-        note=f"{evaluation['episodes']:,} episodes per cell, {where}",
+        note=f"{evaluation.episodes:,} episodes per cell, {where}",
         source=str(run.path),
         color=series_name(number),
         cells=[cells.get(place) for place in places],
-        total=Estimate(total["mean"], total["standard_error"]) if total else None,
+        total=Estimate(total.mean, total.standard_error) if total else None,
     )
 
 
-def _published_row(result: Published, places: Sequence[tuple[str, int]]) -> ScoreRow:
-    means = [result["cells"].get(red, {}).get(str(length)) for red, length in places]
+def _published_row(result: PublishedResult, places: Sequence[tuple[str, int]]) -> ScoreRow:
+    means = [result.cells.get(red, {}).get(length) for red, length in places]
     return ScoreRow(
-        name=result["name"],
-        note=result["method"],
-        source=result["source"],
+        name=result.name,
+        note=result.method,
+        source=result.source,
         color=None,
         cells=[None if mean is None else Estimate(mean) for mean in means],
-        total=Estimate(result["total"]),
+        total=Estimate(result.total),
     )
 
 

@@ -1,39 +1,59 @@
-"""The run folder: what a training leaves behind, and the only place that knows its format."""
+"""The run folder of a training or a search: create it, lock it, write and read its files.
+
+Every file is replaced as a whole: a reader never sees half of one, and a process that is killed
+leaves the old one. Tables (`TableWriter`) grow by rows instead; readers skip a torn last line.
+"""
 
 import csv
-import fcntl
 import hashlib
+import io
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 
-from cagepool.runs.settings import nested_settings
+from cagepool.runs import schema
+from cagepool.runs.schema import (
+    CHECKPOINTS,
+    CHECKS,
+    CONFIG,
+    EVALUATION,
+    GAMES,
+    METRICS,
+    STATE,
+    WEIGHTS,
+    WORKFLOW,
+)
 from cagepool.types import Arrays
 
-FORMAT = 1
-CONFIG_FORMAT = 2  # of config.json, whose settings are grouped since
-CONFIG = "config.json"
-METRICS = "metrics.csv"
-CHECKS = "checks.csv"
-CHECKPOINTS = "checkpoints"
-WEIGHTS = "weights.safetensors"
-STATE = "state.json"
-SPARE_BYTES = 50_000_000  # what a run may need on the disk: checkpoints, metrics, report
+SPARE_BYTES = 50_000_000  # disk space that a run may need: checkpoints, metrics, report
+LOCKED_BYTE = 2**30  # on Windows: beyond the end of the file, whose bytes others must still read
 
 Columns: TypeAlias = dict[str, list[float]]
 
 
+class JsonModel(Protocol):
+    """A model of a JSON file."""
+
+    FORMAT: ClassVar[int]
+
+
+Model = TypeVar("Model", bound=JsonModel)
+Row = TypeVar("Row", bound=msgspec.Struct)
+Decoded = TypeVar("Decoded")
+
+
 @dataclass(frozen=True)
 class Checkpoint:
-    """A policy at one update, and what else was kept of that moment."""
+    """Arrays and state of a training at one update."""
 
     path: Path
     arrays: Arrays
@@ -45,18 +65,42 @@ class Run:
     """A run folder."""
 
     path: Path
-    settings: dict[str, Any]
+    settings: schema.Settings
 
     def metrics(self) -> Columns:
-        """One entry an update in every column; nan where there is none."""
+        """Columns of `metrics.csv`, one row per update; nan where a cell is empty."""
         return read_table(self.path / METRICS)
 
     def checks(self) -> Columns:
-        """One entry a check on other seeds."""
+        """Columns of `checks.csv`, one row per evaluation on other seeds during training."""
         return read_table(self.path / CHECKS)
 
-    def updates_of(self, kind: str) -> list[int]:
-        """Updates of which there is a checkpoint, `best` or `last`, the newest at the end."""
+    def evaluation(self) -> schema.EvaluationFile | None:
+        """The evaluation of the best policy; none: not evaluated yet.
+
+        Raises:
+            ValueError: the file is damaged or has a newer format.
+        """
+        return _read_if_exists(self.path / EVALUATION, schema.EvaluationFile)
+
+    def games(self) -> schema.GamesFile | None:
+        """The recorded games of the evaluation; none: not evaluated yet.
+
+        Raises:
+            ValueError: the file is damaged or has a newer format.
+        """
+        return _read_if_exists(self.path / GAMES, schema.GamesFile)
+
+    def workflow(self) -> schema.WorkflowFile | None:
+        """The result of training to an order; none: there is no order, or training has not ended.
+
+        Raises:
+            ValueError: the file is damaged or has a newer format.
+        """
+        return _read_if_exists(self.path / WORKFLOW, schema.WorkflowFile)
+
+    def checkpoint_updates(self, kind: str) -> list[int]:
+        """Updates of the checkpoints of a kind, `best` or `last`, in ascending order."""
         names = (path.name for path in (self.path / CHECKPOINTS).glob(f"{kind}-*"))
         numbers = (name.removeprefix(f"{kind}-") for name in names)
         return sorted(int(number) for number in numbers if number.isdecimal())
@@ -67,62 +111,70 @@ class Run:
         Raises:
             ValueError: there is none, or it is damaged.
         """
-        updates = self.updates_of(kind)
+        updates = self.checkpoint_updates(kind)
         if not updates:
             raise ValueError(f"a run must have a checkpoint {kind!r}, {self.path} has none")
-        return read_checkpoint(_folder(self.path, kind, updates[-1]))
+        return read_checkpoint(_checkpoint_folder(self.path, kind, updates[-1]))
 
     def save_checkpoint(self, kind: str, arrays: Arrays, state: Mapping[str, Any]) -> None:
-        """Keep a checkpoint in the place of older ones of its kind, all of it or nothing.
+        """Replace the checkpoints of a kind by a new one, atomically.
+
+        Args:
+            kind: `best` or `last`.
+            arrays: Weights, and arrays of the trainer's state.
+            state: Plain values fit for JSON, among them `update`, the number of the update.
 
         Raises:
-            OSError: it can't be written; the older ones are still there.
+            OSError: a file cannot be written; the older checkpoints are still there.
         """
-        target = _folder(self.path, kind, state["update"])
+        target = _checkpoint_folder(self.path, kind, state["update"])
         fresh = target.with_name(f".{kind}")
         old = target.with_name(f".{kind}-old")
-        _remove(fresh, old)  # what was left behind when a run was killed
+        _remove_folders(fresh, old)  # left behind by a killed process
         try:
             fresh.mkdir(parents=True)
-            data = _serialised(arrays)
-            _write(fresh / WEIGHTS, data)
-            full = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), **state}
-            _write(fresh / STATE, json.dumps(full, indent=1).encode())
+            weights = _to_safetensors(arrays)
+            _write_and_sync(fresh / WEIGHTS, weights)
+            header = {
+                "format": schema.CheckpointFile.FORMAT,
+                "sha256": hashlib.sha256(weights).hexdigest(),
+            }
+            _write_and_sync(fresh / STATE, json.dumps({**header, **state}, indent=1).encode())
             if target.exists():
                 target.rename(old)
             fresh.rename(target)
         finally:
-            _remove(fresh)
-        others = (update for update in self.updates_of(kind) if update != state["update"])
-        _remove(old, *(_folder(self.path, kind, update) for update in others))
+            _remove_folders(fresh)
+        others = (update for update in self.checkpoint_updates(kind) if update != state["update"])
+        _remove_folders(old, *(_checkpoint_folder(self.path, kind, update) for update in others))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep other processes from training this run; the system forgets it with the process.
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from training this run; the lock ends with the process.
 
         Raises:
-            ValueError: another does.
+            ValueError: another process holds the lock.
         """
         with (self.path / CONFIG).open("rb") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                _lock_file(file)
+            except (BlockingIOError, PermissionError):
                 raise ValueError(
                     f"a run must be trained by one process at a time, {self.path} is being trained"
                 ) from None
             yield
 
-    def discard(self) -> None:
-        """Remove the folder again if nothing was done in it yet."""
+    def discard_if_unused(self) -> None:
+        """Remove the folder if it holds nothing but `config.json`."""
         if [path.name for path in self.path.iterdir()] == [CONFIG]:
-            _remove(self.path)
+            _remove_folders(self.path)
 
 
-def create(path: Path, settings: Mapping[str, Any], version: str) -> Run:
-    """Make a new run folder.
+def create(path: Path, settings: schema.Settings, version: str) -> Run:
+    """Create a run folder.
 
     Raises:
-        ValueError: there is something already, or it can't be written.
+        ValueError: the folder is not empty, or it cannot be written.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(
@@ -131,49 +183,49 @@ def create(path: Path, settings: Mapping[str, Any], version: str) -> Run:
         )
     try:
         path.mkdir(parents=True, exist_ok=True)
-        check_room(path)
-        config = {"format": CONFIG_FORMAT, "cagepool": version, "settings": dict(settings)}
-        write_json(path / CONFIG, config)
+        check_writable(path)
+        _write_model(path / CONFIG, schema.ConfigFile(cagepool=version, settings=settings))
     except OSError as error:
         raise ValueError(f"a run folder must be writable, {path} is not: {error}") from error
-    return Run(path, dict(settings))
+    return Run(path, settings)
 
 
 def open_run(path: str | Path) -> Run:
-    """A run folder that is there.
+    """Open an existing run folder.
 
     Raises:
-        ValueError: it is not a run folder, or one of a newer format, or damaged.
+        ValueError: it is not a run folder, or damaged, or has a newer format.
     """
     folder = Path(path)
-    if not (folder / CONFIG).is_file():
+    if not is_run(folder):
         raise ValueError(f"a run must be a folder with {CONFIG}, {folder} has none")
-    config = _read_json(folder / CONFIG, CONFIG_FORMAT)
-    return Run(folder, config_settings(config, folder / CONFIG))
+    return Run(folder, read_settings(folder / CONFIG))
 
 
-def config_settings(config: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Settings in the content of a config.json, nested by group.
+def read_settings(path: Path) -> schema.Settings:
+    """Read the settings in a `config.json`, by group and name; format 1 is converted.
+
+    A setting that is newer than the folder is missing: it takes its default where it is used.
 
     Raises:
-        ValueError: it has none, or unknown ones.
+        ValueError: the file is damaged, has a newer format, or an unknown setting of format 1.
     """
-    settings = config.get("settings")
-    if not isinstance(settings, dict):
-        raise ValueError(f"{path} is damaged: it has no settings")
+    if _read_format(path) > 1:
+        return _read_model(path, schema.ConfigFile).settings
+    flat = _read_model(path, schema.FlatConfigFile).settings
     try:
-        return nested_settings(settings) if config["format"] == 1 else settings
+        return schema.nested_settings(flat)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path}: {error}") from None
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder says that it is a run, intact or not."""
+    """Whether a folder is a run folder, intact or damaged."""
     return (path / CONFIG).is_file()
 
 
-def check_room(path: Path) -> None:
-    """Raise OSError unless a run has room on the disk and may write there."""
+def check_writable(path: Path) -> None:
+    """Raise OSError unless files can be created in a folder and its disk has room for a run."""
     probe = path / f".probe-{os.getpid()}"
     probe.touch()
     probe.unlink()
@@ -182,33 +234,80 @@ def check_room(path: Path) -> None:
         raise OSError(f"{SPARE_BYTES // 10**6} MB must be free, there are {free // 10**6} MB")
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
-    """What is in a checkpoint's folder.
+def write_evaluation(
+    folder: Path,
+    evaluation: schema.EvaluationFile,
+    games: schema.GamesFile | None,
+    *,
+    is_last: bool,
+) -> list[str]:
+    """Write `evaluation.json` and `games.json` into a run folder.
+
+    Both describe the best policy, played natively in the edition of its training. An evaluation in
+    another engine, in another edition or of the last policy is written without its games to a file
+    of its own, such as `evaluation-cyborg.json`.
+
+    Args:
+        folder: Of the run.
+        evaluation: Scores of a policy of the run.
+        games: Recorded games of the evaluation; none: not recorded.
+        is_last: Whether the last policy was asked for instead of the best.
+
+    Returns:
+        Names of the files.
 
     Raises:
-        ValueError: it is damaged or of a newer format.
+        ValueError: the folder cannot be written.
     """
-    _need_safetensors()
-    from safetensors import SafetensorError  # noqa: PLC0415 - only for runs
+    variants = {
+        evaluation.env: evaluation.env != "native",
+        evaluation.edition: evaluation.edition != evaluation.trained_on,
+        "last": is_last,
+    }
+    suffixes = [name for name, applies in variants.items() if applies]
+    name = "-".join([Path(EVALUATION).stem, *suffixes]) + ".json"
+    try:
+        _write_model(folder / name, evaluation)
+        if suffixes or games is None:
+            return [name]
+        _write_model(folder / GAMES, games, indent=None)
+    except OSError as error:
+        raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
+    return [name, GAMES]
+
+
+def write_workflow(folder: Path, workflow: schema.WorkflowFile) -> None:
+    """Write `workflow.json`, the result of training to an order, into a run folder."""
+    _write_model(folder / WORKFLOW, workflow)
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read the folder of a checkpoint.
+
+    Raises:
+        ValueError: it is damaged or has a newer format.
+    """
+    from safetensors import SafetensorError  # noqa: PLC0415 - only runs with a policy need it
     from safetensors.numpy import load  # noqa: PLC0415
 
-    state = _read_json(folder / STATE)
+    header = _read_model(folder / STATE, schema.CheckpointFile)
     try:
-        data = (folder / WEIGHTS).read_bytes()
-        if hashlib.sha256(data).hexdigest() != state.get("sha256"):
+        state = json.loads((folder / STATE).read_bytes())
+        weights = (folder / WEIGHTS).read_bytes()
+        if hashlib.sha256(weights).hexdigest() != header.sha256:
             raise ValueError(f"{folder} is damaged: its weights are not those that were saved")
-        return Checkpoint(folder, load(data), state)
+        return Checkpoint(folder, load(weights), state)
     except (OSError, SafetensorError) as error:
         raise ValueError(f"{folder} is damaged: {error}") from error
 
 
 def read_table(path: Path) -> Columns:
-    """Columns of a table of numbers; nan where there is none, and no columns without a file.
+    """Read a table of numbers; nan where a cell is empty, no columns where there is no file.
 
-    A last line that was not written to its end is left out.
+    A torn last line is skipped.
 
     Raises:
-        ValueError: something in it is not a number.
+        ValueError: a cell is not a number.
     """
     if not path.is_file():
         return {}
@@ -222,92 +321,160 @@ def read_table(path: Path) -> Columns:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
-class Table:
-    """A table of numbers that grows by a row at a time, in a file."""
+class TableWriter:
+    """Appends rows of numbers to a CSV file."""
 
-    def __init__(self, path: Path, columns: Iterable[str], *, until: int | None = None) -> None:
-        """Begin a table, or go on with the rows whose `update` is not above `until`."""
+    def __init__(
+        self, path: Path, columns: Iterable[str], *, last_update: int | None = None
+    ) -> None:
+        """Start an empty table, or keep the rows up to and including `last_update`."""
         self._columns = tuple(columns)
-        kept = read_table(path) if until is not None else {}
-        rows = [dict(zip(kept, row, strict=True)) for row in zip(*kept.values(), strict=True)]
-        kept_rows = [row for row in rows if until is not None and row["update"] <= until]
+        rows = [] if last_update is None else _rows_until(path, last_update)
         header = ",".join(self._columns) + "\n"
-        text = header + "".join(self._line(row) for row in kept_rows)
-        replace_file(path, text.encode())
+        replace_file(path, (header + "".join(map(self._to_line, rows))).encode())
         self._file = path.open("a", encoding="utf-8")
 
     def append(self, row: Mapping[str, float | None]) -> None:
-        """Add a row; columns that it does not have stay empty."""
-        self._file.write(self._line(row))
+        """Append a row; cells of columns that are missing in `row` stay empty."""
+        self._file.write(self._to_line(row))
         self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _line(self, row: Mapping[str, float | None]) -> str:
-        return ",".join(_shown(row.get(column)) for column in self._columns) + "\n"
+    def _to_line(self, row: Mapping[str, float | None]) -> str:
+        return ",".join(_to_cell(row.get(column)) for column in self._columns) + "\n"
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file, all of it or nothing."""
-    replace_file(path, (json.dumps(content, indent=1) + "\n").encode())
+def read_rows(path: Path, model: type[Row]) -> list[Row]:
+    """Read a CSV file with one row per `model`; empty cells take the defaults of the model.
+
+    Raises:
+        ValueError: the file cannot be read, or a cell does not fit the model.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [_without_empty(row) for row in csv.DictReader(file, strict=True)]
+        return msgspec.convert(rows, list[model], strict=False)  # type: ignore[valid-type]
+    except (OSError, UnicodeDecodeError, csv.Error, msgspec.ValidationError) as error:
+        raise ValueError(f"{path} is damaged: {_lower_first(str(error))}") from error
+
+
+def write_rows(path: Path, model: type[Row], rows: Iterable[Row]) -> None:
+    """Replace a CSV file by one with a row per struct of type `model`."""
+    text = io.StringIO()
+    names = [column.encode_name for column in msgspec.structs.fields(model)]
+    table = csv.DictWriter(text, names, lineterminator="\n")
+    table.writeheader()
+    for row in rows:
+        cells = msgspec.to_builtins(row)
+        table.writerow({name: _to_cell(cells[name]) for name in names})
+    replace_file(path, text.getvalue().encode())
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put a file in the place of another, all of it or nothing."""
+    """Replace a file atomically."""
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        _write(fresh, content)
+        _write_and_sync(fresh, content)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
 
 
-def _shown(value: float | None) -> str:
-    if value is None or np.isnan(value):
+def to_json(model: JsonModel, indent: int | None = 1) -> str:
+    """The content of a JSON file of a run folder."""
+    content = {"format": model.FORMAT, **msgspec.to_builtins(model, str_keys=True)}
+    encoded = msgspec.json.encode(content)
+    return (encoded if indent is None else msgspec.json.format(encoded, indent=indent)).decode()
+
+
+def _write_model(path: Path, model: JsonModel, indent: int | None = 1) -> None:
+    replace_file(path, (to_json(model, indent) + "\n").encode())
+
+
+def _read_if_exists(path: Path, model: type[Model]) -> Model | None:
+    return _read_model(path, model) if path.is_file() else None
+
+
+def _read_model(path: Path, model: type[Model]) -> Model:
+    number = _read_format(path)
+    if number > model.FORMAT:
+        raise ValueError(
+            f"{path} has format {number}, this cagepool reads up to {model.FORMAT}: "
+            "a newer cagepool is needed"
+        )
+    return _decode(path, model)
+
+
+class _Header(msgspec.Struct):
+    format: int
+
+
+def _read_format(path: Path) -> int:
+    return _decode(path, _Header).format
+
+
+def _decode(path: Path, model: type[Decoded]) -> Decoded:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=model)
+    except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+        raise ValueError(f"{path} is damaged: {_lower_first(str(error))}") from error
+
+
+def _lower_first(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _rows_until(path: Path, last_update: int) -> list[dict[str, float]]:
+    columns = read_table(path)
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return [row for row in rows if row["update"] <= last_update]
+
+
+def _without_empty(row: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name: cell for name, cell in row.items() if cell != ""}
+
+
+def _to_cell(value: str | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if np.isnan(value):
         return ""
     return repr(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-def _folder(path: Path, kind: str, update: int) -> Path:
+def _checkpoint_folder(path: Path, kind: str, update: int) -> Path:
     return path / CHECKPOINTS / f"{kind}-{update:06d}"
 
 
-def _remove(*folders: Path) -> None:
+def _remove_folders(*folders: Path) -> None:
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_and_sync(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _serialised(arrays: Arrays) -> bytes:
-    _need_safetensors()
-    from safetensors.numpy import save  # noqa: PLC0415 - only for runs
+def _to_safetensors(arrays: Arrays) -> bytes:
+    from safetensors.numpy import save  # noqa: PLC0415 - only runs with a policy need it
 
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
 
-def _read_json(path: Path, newest: int = FORMAT) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
-        raise ValueError(f"{path} is not of ours: it names no format")
-    if content["format"] > newest:
-        raise ValueError(
-            f"{path} has format {content['format']}, this cagepool reads up to {newest}: "
-            "a newer cagepool is needed"
-        )
-    return content
+def _lock_file(file: IO[bytes]) -> None:
+    """Lock a file, or raise OSError if another process has locked it."""
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415 - of Windows
 
+        file.seek(LOCKED_BYTE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl  # noqa: PLC0415 - not on Windows
 
-def _need_safetensors() -> None:
-    if find_spec("safetensors") is None:
-        raise ValueError("checkpoints need safetensors: pip install 'cagepool[train]'")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

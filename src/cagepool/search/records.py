@@ -1,14 +1,21 @@
 """Tables of a search: decisions.csv (also its state), updates.csv and orders.csv."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from cagepool import runs
-from cagepool.search.folder import DECISIONS, ORDERS, UPDATES
+from cagepool.runs.schema import (
+    DECISIONS,
+    ORDERS,
+    UPDATES,
+    DecisionRow,
+    OrderRow,
+    UpdateRow,
+    WorkflowFile,
+)
 from cagepool.search.gp import Observation, Posterior
 from cagepool.search.permutations import restricted_order
 from cagepool.search.strategy import Proposal
@@ -31,32 +38,8 @@ RESULT_COLUMNS = ("reward", "standard_error", "compliance", "coverage", "passes"
 POSTERIOR_COLUMNS = ("mean", "std", "pass_probability", "acquisition")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(DecisionRow, frozen=True, kw_only=True):
     """One row of decisions.csv: one training, its prediction and its result."""
-
-    iteration: int
-    order: str
-    why: str
-    mean: float | None = None
-    std: float | None = None
-    pass_probability: float | None = None
-    acquisition: float | None = None
-    top_three: str = ""
-    run: str = ""
-    inherits: int | None = None  # iteration whose last policy is the initial policy
-    allowance: int = 0  # episodes that the training may play
-    outcome: str = ""  # empty: pending
-    episodes: int | None = None
-    total_episodes: int | None = None  # of the search, including this training
-    reward: float | None = None
-    standard_error: float | None = None
-    compliance: float | None = None
-    coverage: float | None = None
-    decisions: float | None = None
-    wasted_fixes: float | None = None
-    passes: bool | None = None
-    repeated: int = 0  # restarts of the training after its node died
 
     @classmethod
     def from_proposal(cls, proposal: Proposal, iteration: int) -> "Decision":
@@ -94,7 +77,7 @@ class Decision:
         """Episodes that the training has played, or may play while it is pending."""
         return self.allowance if self.episodes is None else self.episodes
 
-    def with_outcome(self, outcome: Mapping[str, Any], episodes: int, total: int) -> "Decision":
+    def with_outcome(self, outcome: WorkflowFile, episodes: int, total: int) -> "Decision":
         """The decision with the result of its training.
 
         Args:
@@ -102,22 +85,24 @@ class Decision:
             episodes: Episodes that the training has played.
             total: Episodes that the search has played, including this training.
         """
-        copied = ("outcome", "standard_error", "compliance", "coverage", "decisions")
         return replace(
             self,
+            outcome=outcome.outcome,
             episodes=episodes,
             total_episodes=total,
-            reward=outcome["mean"],
-            wasted_fixes=outcome["wasted_fixes"],
-            passes=outcome["passes"],
-            **{name: outcome[name] for name in copied},
+            reward=outcome.mean,
+            standard_error=outcome.standard_error,
+            compliance=outcome.compliance,
+            coverage=outcome.coverage,
+            decisions=outcome.decisions,
+            wasted_fixes=outcome.wasted_fixes,
+            passes=outcome.passes,
         )
 
 
 def write_decisions(folder: Path, decisions: Sequence[Decision]) -> None:
     """Replace decisions.csv atomically."""
-    columns = [field.name for field in fields(Decision)]
-    _write_table(folder / DECISIONS, columns, map(asdict, decisions))
+    runs.write_rows(folder / DECISIONS, Decision, decisions)
 
 
 def read_decisions(folder: Path) -> list[Decision]:
@@ -127,33 +112,34 @@ def read_decisions(folder: Path) -> list[Decision]:
         ValueError: the file is damaged.
     """
     path = folder / DECISIONS
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [_parse_decision(row) for row in csv.DictReader(file, strict=True)]
-    except (OSError, csv.Error, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+    decisions = runs.read_rows(path, Decision)
+    for decision in decisions:
+        if decision.order not in ALL_ORDERS:
+            raise ValueError(
+                f"{path} is damaged: order must be one of the 120 orders, got {decision.order!r}"
+            )
+    return decisions
 
 
 def write_updates(folder: Path, decisions: Iterable[Decision]) -> None:
     """Write updates.csv: one row per update of every training that has ended."""
-    columns = ["workflow", "order", "total_episodes", "total_reward", *UPDATE_COLUMNS]
-    rows: list[dict[str, Any]] = []
+    rows: list[UpdateRow] = []
     earlier_episodes = 0
     for decision in decisions:
         metrics = runs.open_run(folder / decision.run).metrics()
         for values in zip(*(metrics[name] for name in UPDATE_COLUMNS.values()), strict=True):
-            row = dict(zip(UPDATE_COLUMNS, values, strict=True))
+            row: dict[str, Any] = dict(zip(UPDATE_COLUMNS, values, strict=True))
             rows.append(
-                {
-                    "workflow": decision.iteration,
-                    "order": decision.order,
-                    "total_episodes": earlier_episodes + int(row["episodes"]),
-                    "total_reward": row["environment_reward"] + row["alignment_bonus"],
+                UpdateRow(
+                    workflow=decision.iteration,
+                    order=decision.order,
+                    total_episodes=earlier_episodes + int(row["episodes"]),
+                    total_reward=row["environment_reward"] + row["alignment_bonus"],
                     **row,
-                }
+                )
             )
         earlier_episodes = decision.total_episodes or earlier_episodes
-    _write_table(folder / UPDATES, columns, rows)
+    runs.write_rows(folder / UPDATES, UpdateRow, rows)
 
 
 def write_orders(
@@ -171,49 +157,18 @@ def write_orders(
         reached: Host types that red compromises; orders that agree on them form a class.
     """
     rows = [
-        {
-            "order": order,
-            "class": restricted_order(order, reached),
+        OrderRow(
+            order=order,
+            order_class=restricted_order(order, reached),
             **{name: results.get(number, {}).get(name) for name in RESULT_COLUMNS},
-            **{
-                name: float(getattr(predicted, name)[number]) if predicted else None
-                for name in POSTERIOR_COLUMNS
-            },
-        }
+            **_posterior_cells(predicted, number),
+        )
         for number, order in enumerate(ALL_ORDERS)
     ]
-    _write_table(folder / ORDERS, ["order", "class", *RESULT_COLUMNS, *POSTERIOR_COLUMNS], rows)
+    runs.write_rows(folder / ORDERS, OrderRow, rows)
 
 
-def _write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _as_text(row[name]) for name in columns} for row in rows)
-    runs.replace_file(path, text.getvalue().encode())
-
-
-def _as_text(value: Any) -> str:
-    if value is None or value != value:  # noqa: PLR0124 - true for nan
-        return ""
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _parse_decision(row: Mapping[str, str]) -> Decision:
-    integers = ("iteration", "inherits", "allowance", "episodes", "total_episodes")
-    strings = ("order", "why", "top_three", "run", "outcome")
-
-    def parse_field(name: str) -> Any:
-        if name == "repeated":  # missing in files of older versions
-            return int(row.get(name) or 0)
-        text = row[name]
-        if name in strings:
-            return text
-        if text == "":
-            return None
-        return bool(int(text)) if name == "passes" else (int if name in integers else float)(text)
-
-    decision = Decision(**{field.name: parse_field(field.name) for field in fields(Decision)})
-    if decision.order not in ALL_ORDERS:
-        raise ValueError(f"order must be one of the 120 orders, got {decision.order!r}")
-    return decision
+def _posterior_cells(predicted: Posterior | None, number: int) -> dict[str, Any]:
+    if predicted is None:
+        return {}
+    return {name: float(getattr(predicted, name)[number]) for name in POSTERIOR_COLUMNS}

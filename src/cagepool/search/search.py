@@ -1,22 +1,20 @@
 """The search loop: propose an order, train to it, observe its reward, until the budget is spent."""
 
-import json
 import shutil
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec.structs import asdict, replace
 
 from cagepool import _optional, runs
 from cagepool.evaluate.defenders import SCRIPTED, scripted_defender
-from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import Policy
-from cagepool.evaluate.rollout import Trial, game_seeds, opened, played
+from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
 from cagepool.search.config import SearchConfig
 from cagepool.search.gp import Observation, Posterior, posterior
 from cagepool.search.permutations import index_of_nearest
@@ -102,7 +100,7 @@ def search(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -
         OSError: a file can't be written.
     """
     config = SearchConfig.from_dict(run.settings)
-    with run.held():
+    with run.lock():
         if config.search.method == "universal":
             return _train_universal(run, config, listener, should_stop)
         with _make_executor(config, listener) as executor:
@@ -141,8 +139,8 @@ def reached_types(config: TrainConfig) -> set[str]:
     )
     for red in red_class_names(config.env.red_agent):
         for name in SCRIPTED:
-            batch = opened(trial, red, game_seeds(trial, red))
-            for _ in played(scripted_defender(name), trial, batch):
+            batch = start_games(trial, red, game_seeds(trial, red))
+            for _ in play_steps(scripted_defender(name), trial, batch):
                 compromised |= (batch.true_state["access"] > 0).any(axis=0)
     return {
         HOST_TYPE[host]
@@ -232,7 +230,8 @@ class _SearchLoop:
         restarts = self._executor.wait(training, self._should_stop)
         if restarts is None:
             return False
-        outcome = json.loads((training.path / OUTCOME).read_text(encoding="utf-8"))
+        outcome = training.workflow()
+        assert outcome is not None, "a training that has ended has a workflow.json"
         episodes = int(training.metrics()["episodes"][-1])
         earlier = self._ended
         decision = replace(

@@ -2,15 +2,16 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from cagepool import runs
-from cagepool.evaluate.files import OUTCOME
 from cagepool.evaluate.policy import Policy, PolicyDefender
-from cagepool.evaluate.rollout import Score, Trial, game_seeds, played
+from cagepool.evaluate.rollout import Trial, game_seeds, play_steps
+from cagepool.evaluate.statistics import mean_score
+from cagepool.runs.schema import OrderScore, WorkflowFile
 from cagepool.sim import Batch, BatchConfig, orders
 from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import red_class_names
@@ -22,23 +23,9 @@ SEED = 0x0DE5  # of the games of all appraisals: apart from training, checks and
 ORDERS_AT_ONCE = 20
 
 
-@dataclass(frozen=True)
-class Appraisal:
-    """What a greedy policy did; rewards are those of the game alone."""
-
-    mean: float
-    standard_error: float
-    episodes: int
-    compliance: float | None  # none: there was nothing to decide
-    coverage: float | None
-    decisions: float  # an episode
-    wasted_fixes: float  # an episode
-    passes: bool
-
-
 def appraise(
     policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int
-) -> list[Appraisal]:
+) -> list[OrderScore]:
     """Let a policy play to each of some orders, the same games for all of them.
 
     Against a mix of reds it plays `episodes` games against each, and the scores are averaged.
@@ -53,20 +40,20 @@ def appraise(
 def write_outcome(run: runs.Run, config: TrainConfig, gate: Gate, policy: Policy) -> None:
     """Write why training to an order ended, and what came of it, into the run's folder."""
     assert config.order.order is not None
+    assert gate.outcome is not None
     (result,) = appraise(policy, config, [config.order.order], config.order.n_eval_episodes)
-    content = {
-        "format": runs.FORMAT,
-        "order": ">".join(orders.parse_order(config.order.order)),
-        "outcome": gate.outcome,
-        "reason": gate.reason,
-        **asdict(result),
-    }
-    runs.write_json(run.path / OUTCOME, content)
+    workflow = WorkflowFile(
+        order=">".join(orders.parse_order(config.order.order)),
+        outcome=gate.outcome,
+        reason=gate.reason,
+        **msgspec.structs.asdict(result),
+    )
+    runs.write_workflow(run.path, workflow)
 
 
 def _appraise_some(
     policy: Policy, config: TrainConfig, written: Sequence[str], episodes: int
-) -> list[Appraisal]:
+) -> list[OrderScore]:
     of_reds = [
         _play(policy, config, red, written, episodes)
         for red in red_class_names(config.env.red_agent)
@@ -89,7 +76,7 @@ def _play(
     followed = [order for order in written for _ in range(episodes)]
     batch = Batch(len(followed), _game(config, red, followed))
     batch.reset(np.tile(game_seeds(trial, red), len(written)))
-    ((_, totals),) = deque(played(_Follower(policy, batch.orders), trial, batch), maxlen=1)
+    ((_, totals),) = deque(play_steps(_Follower(policy, batch.orders), trial, batch), maxlen=1)
     shape = (len(written), episodes)
     return totals.reshape(shape), batch.counters.reshape(*shape, -1).astype(np.int64)
 
@@ -122,11 +109,11 @@ class _Follower(PolicyDefender):
         self._policy.follow(self._numbers)
 
 
-def _appraisal(totals: Float64s, counters: Int64s, config: TrainConfig) -> Appraisal:
-    score = Score.of(totals)
+def _appraisal(totals: Float64s, counters: Int64s, config: TrainConfig) -> OrderScore:
+    score = mean_score(totals)
     summary = compliance_summary(counters, config.order.definition)
     shares: dict[str, Any] = summary.as_dict()
-    return Appraisal(
+    return OrderScore(
         mean=score.mean,
         standard_error=score.standard_error,
         episodes=len(totals),

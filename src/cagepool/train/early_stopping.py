@@ -3,13 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from cagepool.runs.schema import Outcome
 from cagepool.train.config import OrderConfig
 
 RISE = 0.01  # of compliance, below which it has not risen
-
-Outcome = Literal["passed", "stalled", "spent", "fixed"]
 
 
 def passes(compliance: float, decisions: float, config: OrderConfig) -> bool:

@@ -6,40 +6,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from cagepool import runs
+from cagepool.runs.schema import CHECKS_COLUMNS, METRICS_COLUMNS, PROGRESS_COLUMNS
 from cagepool.sim.compliance import compliance_summary, episode_compliance
 from cagepool.train.evaluation import Check
 from cagepool.train.events import Events
 from cagepool.train.ppo import Update
 from cagepool.train.rollout import Finished
-
-PROGRESS = ("update", "episodes", "steps", "seconds")
-METRICS = (
-    *PROGRESS,
-    "return_mean",
-    "return_std",
-    "length_mean",
-    "policy_loss",
-    "value_loss",
-    "entropy",
-    "kl",
-    "clip_fraction",
-    "explained_variance",
-    "gradient_norm",
-    "learning_rate",
-    "staleness",
-    "replaced",
-    "collect_seconds",
-    "wait_seconds",
-    "update_seconds",
-    "other_seconds",
-    "alignment_mean",
-    "compliance",
-    "coverage",
-    "decisions",
-    "fixes",
-    "wasted_fixes",
-)
-CHECKS = (*PROGRESS, "score", "standard_error", "best")
 
 Row = dict[str, float]
 
@@ -58,8 +30,10 @@ class Recorder:
         """Begin, or drop what was written after the moment at which the run resumes."""
         self._settings = run.settings
         until = None if resumed_at is None else resumed_at.update
-        self._metrics = runs.Table(run.path / runs.METRICS, METRICS, until=until)
-        self._checks = runs.Table(run.path / runs.CHECKS, CHECKS, until=until)
+        self._metrics = runs.TableWriter(
+            run.path / runs.METRICS, METRICS_COLUMNS, last_update=until
+        )
+        self._checks = runs.TableWriter(run.path / runs.CHECKS, CHECKS_COLUMNS, last_update=until)
         dropped = None if resumed_at is None else resumed_at.episodes + 1
         self._events = Events(run.path, dropped)
 
@@ -73,7 +47,7 @@ class Recorder:
 
     def check(self, row: Row, check: Check, *, is_best: bool) -> None:
         """Write down a check of the policy of that row."""
-        progress = {name: row[name] for name in PROGRESS}
+        progress = {name: row[name] for name in PROGRESS_COLUMNS}
         self._checks.append({**progress, **check._asdict(), "best": float(is_best)})
         self._events.add({"check/score": check.score}, int(row["episodes"]))
 
@@ -90,7 +64,7 @@ class Recorder:
         self.close()
 
     def _show(self, row: Row) -> None:
-        shown = ((name, row.get(name, np.nan)) for name in METRICS[len(PROGRESS) :])
+        shown = ((name, row.get(name, np.nan)) for name in METRICS_COLUMNS[len(PROGRESS_COLUMNS) :])
         values = {f"train/{name}": value for name, value in shown if not np.isnan(value)}
         self._events.add(values, int(row["episodes"]))
 

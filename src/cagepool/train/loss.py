@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from cagepool import _core
-from cagepool.evaluate.policy import NEVER
+from cagepool.evaluate.policy import MASKED_LOGIT
 from cagepool.types import Bytes, Float32s, Int64s
 
 
@@ -65,7 +65,7 @@ def loss(outputs: Outputs, rows: Rows, rule: LossRule) -> tuple[torch.Tensor, Lo
     """The loss, clipped surrogate - entropy bonus + half the squared error of the values."""
     logits, values = outputs
     if rows.masks is not None:
-        logits = torch.where(torch.from_numpy(rows.masks).bool(), logits, float(NEVER))
+        logits = torch.where(torch.from_numpy(rows.masks).bool(), logits, float(MASKED_LOGIT))
     choices, old, advantages, old_values, returns = map(
         torch.from_numpy,
         (rows.choices, rows.log_probabilities, rows.advantages, rows.values, rows.returns),

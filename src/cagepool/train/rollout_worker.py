@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cagepool.envs.learning import learning_vec
-from cagepool.evaluate.policy import blue_inputs
+from cagepool.evaluate.policy import PolicySettings, feature_encoder
 from cagepool.sim import orders
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.train.checkpointing import State, collector_state, restore_collector
@@ -149,6 +149,6 @@ def _compliance_tracker(config: TrainConfig, games: int) -> ComplianceTracker:
 
 def _inputs(config: TrainConfig, envs: Any) -> Inputs:
     if config.env.is_cage:
-        return blue_inputs(config.as_dict(), envs.num_envs)
+        return feature_encoder(PolicySettings.from_dict(config.as_dict()), envs.num_envs)
     size = int(np.prod(envs.single_observation_space.shape))
     return PlainInputs(size, int(envs.single_action_space.n))

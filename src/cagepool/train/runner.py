@@ -56,7 +56,7 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
         OSError: something can't be written; the last checkpoint is still there.
     """
     config = TrainConfig.from_dict(run.settings)
-    with run.held(), Trainer(config) as trainer:
+    with run.lock(), Trainer(config) as trainer:
         progress, resumed_at = _resumed(run, trainer)
         if resumed_at is None and config.run.start_from is not None:
             _take_over(trainer, run.path / config.run.start_from)
@@ -70,7 +70,7 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
 
 def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, Moment | None]:
     """What a run had to remember, and where it stood; none if it never came to a checkpoint."""
-    if not run.updates_of("last"):
+    if not run.checkpoint_updates("last"):
         return Progress(), None
     checkpoint = run.checkpoint("last")
     try:

@@ -12,7 +12,7 @@ from ray.rllib.connectors.env_to_module import MeanStdFilter
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from cagepool.cli import main
-from cagepool.evaluate.rollout import Trial, played
+from cagepool.evaluate.rollout import Trial, play_steps
 from cagepool.integrations.rllib import ppo_config
 from cagepool.integrations.rllib.checkpoint import MODULE, contender
 from cagepool.sim import Batch, BatchConfig
@@ -54,7 +54,7 @@ def test_a_checkpoint_plays_as_its_module_did_in_rllib(use_lstm: bool, tmp_path:
 
     batch = Batch(GAMES, BatchConfig(max_steps=30, autoreset="disabled"))
     batch.reset(np.random.SeedSequence(SEED).generate_state(GAMES).astype(np.uint64))
-    *_, (_, totals) = played(contender(tmp_path).defender, Trial(max_steps=30), batch)
+    *_, (_, totals) = play_steps(contender(tmp_path).defender, Trial(max_steps=30), batch)
 
     assert np.round([one.get_return() for one in episodes], 1).tolist() == totals.tolist()
 

@@ -18,7 +18,7 @@ from cagepool.cyborg.parity.recorder import (
     dictionary_sessions,
     record_episode,
 )
-from cagepool.evaluate.rollout import red_names
+from cagepool.evaluate.protocol import official_red_names
 from cagepool.sim import Batch, BatchConfig, dtypes
 from cagepool.sim.names import HOSTS, OFFICIAL_REDS, edition_code, red_bitmask
 
@@ -58,7 +58,7 @@ class ParityConfig:
 
     def __post_init__(self) -> None:
         """Check all settings that can be checked without CybORG."""
-        red_names(self.red)
+        official_red_names(self.red)
         if self.blue not in (MIXED, *FUZZ_POLICIES):
             known = ", ".join((MIXED, *FUZZ_POLICIES))
             raise ValueError(f"blue must be one of {known}; got {self.blue!r}")
@@ -124,7 +124,9 @@ class ParityResult:
 
 def parity_cells(config: ParityConfig) -> list[Cell]:
     """Pairs of red agent and green setting that are compared."""
-    return [Cell(red, green) for red, green in product(red_names(config.red), config.greens)]
+    return [
+        Cell(red, green) for red, green in product(official_red_names(config.red), config.greens)
+    ]
 
 
 def run_parity(

@@ -13,8 +13,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModule
 
 from cagepool import _core
-from cagepool.evaluate.games import Games
-from cagepool.evaluate.resolve import Contender
+from cagepool.evaluate.defenders import GameBatch
+from cagepool.evaluate.resolve import ResolvedPolicy
 from cagepool.integrations.rllib.quiet import quietly
 from cagepool.sim.batch import BatchConfig
 from cagepool.types import Int64s
@@ -27,7 +27,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-def contender(folder: Path) -> Contender:
+def contender(folder: Path) -> ResolvedPolicy:
     """The policy of a checkpoint that `Algorithm.save_to_path` or Tune has written.
 
     A checkpoint is made of pickles, and reading them runs what they say: only those from people
@@ -50,7 +50,7 @@ def contender(folder: Path) -> Contender:
             f"a policy must see what blue sees, that of {folder} has connectors in between"
         )
     game = settings.get("env_config", {})
-    return Contender(
+    return ResolvedPolicy(
         name=folder.resolve().name,
         defender=ModuleDefender(module),
         kind="policy",
@@ -68,7 +68,7 @@ class ModuleDefender:
         """Let this module play, greedily."""
         self._module = module
 
-    def begin(self, batch: Games) -> None:
+    def begin(self, batch: GameBatch) -> None:
         """Forget the past: an episode starts in every game of the batch."""
         first = self._module.get_initial_state() if self._module.is_stateful() else {}
         self._state = tree.map_structure(
@@ -76,7 +76,7 @@ class ModuleDefender:
         )
 
     @torch.no_grad()
-    def act(self, batch: Games) -> Int64s:
+    def act(self, batch: GameBatch) -> Int64s:
         """The likeliest action in every game."""
         seen = torch.from_numpy(batch.observations.astype(np.float32))
         if self._state:  # modules with a memory expect sequences, here of one step

@@ -2,13 +2,15 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
-from cagepool.evaluate import Score, Trial, rollout, score_table, scripted_defender
-from cagepool.evaluate.defenders import SCRIPTED
-from cagepool.evaluate.games import Games
-from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, episode_totals, red_names
+from cagepool.evaluate import Trial, rollout, score_table, scripted_defender
+from cagepool.evaluate.defenders import SCRIPTED, GameBatch
+from cagepool.evaluate.protocol import official_red_names
+from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, episode_totals
+from cagepool.evaluate.statistics import mean_score
 from cagepool.sim.names import OFFICIAL_REDS, action_index
 from cagepool.types import Int64s
 
@@ -16,10 +18,10 @@ from cagepool.types import Int64s
 class Watcher:
     """Restores User1 when the observation shows an exploit there, as a learned policy might."""
 
-    def begin(self, batch: Games) -> None:
+    def begin(self, batch: GameBatch) -> None:
         assert not batch.observations.any()
 
-    def act(self, batch: Games) -> Int64s:
+    def act(self, batch: GameBatch) -> Int64s:
         exploited = batch.observations[:, 4 * 9 + 1] == 1
         return np.where(exploited, action_index("Restore User1"), action_index("Sleep"))
 
@@ -82,7 +84,7 @@ def test_totals_are_read_at_the_official_lengths_and_at_the_end(
 
 
 def test_a_score_is_the_mean_and_its_standard_error() -> None:
-    score = Score.of(np.array([-1.0, -2.0, -6.0]))
+    score = mean_score(np.array([-1.0, -2.0, -6.0]))
 
     assert (score.mean, score.episodes) == (-3.0, 3)
     assert score.standard_error == pytest.approx(np.sqrt(7 / 3), rel=1e-12)  # rounding
@@ -103,7 +105,7 @@ def test_the_error_of_the_total_counts_lengths_as_dependent_and_reds_as_not() ->
     table = score_table(defender, trial)
 
     sums = [episode_totals(defender, trial, red).sum(axis=1) for red in OFFICIAL_REDS]
-    variance = sum(Score.of(of_red).standard_error ** 2 for of_red in sums)
+    variance = sum(mean_score(of_red).standard_error ** 2 for of_red in sums)
     assert table.total is not None
     # The sample's own correlation of independent games is about 1 / sqrt(5000).
     assert table.total.standard_error == pytest.approx(np.sqrt(variance), rel=0.05)
@@ -152,7 +154,7 @@ def test_a_table_says_as_json_what_was_played() -> None:
         scripted_defender("sleep"), Trial(episodes=2, edition="leaderboard", seed=5)
     )
 
-    read = json.loads(json.dumps(table.as_dict()))
+    read = json.loads(msgspec.json.encode(table.to_record()))
 
     assert (read["edition"], read["episodes"], read["seed"]) == ("leaderboard", 2, 5)
     cells = [(cell["red"], cell["length"]) for cell in read["scores"]]
@@ -161,7 +163,10 @@ def test_a_table_says_as_json_what_was_played() -> None:
 
 
 def test_reds_go_by_class_name_or_alias_and_count_once() -> None:
-    assert red_names(["meander", "B_lineAgent", "b_line"]) == ("RedMeanderAgent", "B_lineAgent")
+    assert official_red_names(["meander", "B_lineAgent", "b_line"]) == (
+        "RedMeanderAgent",
+        "B_lineAgent",
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from cagepool import runs
 from cagepool.train.config import TrainConfig, merge_settings
+from cagepool.types import Arrays
 
 SETTINGS = {"run": {"seed": 3}}
 
@@ -20,7 +21,7 @@ def new_run(path: Path) -> runs.Run:
     return runs.create(path, SETTINGS, "0.1.0")
 
 
-def arrays(value: float = 0.0) -> runs.Arrays:
+def arrays(value: float = 0.0) -> Arrays:
     return {"weights": np.full((3, 2), value, np.float32), "count": np.array([7])}
 
 
@@ -79,10 +80,10 @@ def test_a_disk_that_is_almost_full_is_refused(
 
 def test_only_a_run_without_any_work_in_it_is_discarded(tmp_path: Path) -> None:
     empty, used = new_run(tmp_path / "empty"), new_run(tmp_path / "used")
-    runs.Table(used.path / runs.METRICS, ("update",)).close()
+    runs.TableWriter(used.path / runs.METRICS, ("update",)).close()
 
-    empty.discard()
-    used.discard()
+    empty.discard_if_unused()
+    used.discard_if_unused()
 
     assert not empty.path.exists()
     assert used.path.exists()
@@ -90,7 +91,7 @@ def test_only_a_run_without_any_work_in_it_is_discarded(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_read_as_it_was_saved(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
-    assert run.updates_of("last") == []
+    assert run.checkpoint_updates("last") == []
 
     run.save_checkpoint("last", arrays(1.5), {"update": 12, "of_mine": [1, 2]})
 
@@ -107,9 +108,9 @@ def test_a_new_checkpoint_takes_the_place_of_all_others_of_its_kind(tmp_path: Pa
     run.save_checkpoint("best", arrays(), {"update": 5})
     for update in (20, 9, 9, 1_234_567):
         run.save_checkpoint("last", arrays(update), {"update": update})
-        assert run.updates_of("last") == [update]
+        assert run.checkpoint_updates("last") == [update]
         assert run.checkpoint("last").arrays["weights"][0, 0] == update
-    assert run.updates_of("best") == [5]
+    assert run.checkpoint_updates("best") == [5]
     names = {path.name for path in (run.path / runs.CHECKPOINTS).iterdir()}
     assert names == {"best-000005", "last-1234567"}
 
@@ -122,7 +123,7 @@ def test_what_a_killed_process_left_behind_is_no_hindrance(tmp_path: Path) -> No
         half.mkdir()
         (half / runs.WEIGHTS).write_bytes(b"half")
 
-    assert run.updates_of("last") == [1]
+    assert run.checkpoint_updates("last") == [1]
     run.save_checkpoint("last", arrays(2), {"update": 2})
 
     assert [path.name for path in (run.path / runs.CHECKPOINTS).iterdir()] == ["last-000002"]
@@ -139,12 +140,12 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_older_one(
         if broken in (path.name, "rename"):
             raise OSError(28, "No space left on device")
 
-    owner, name = (Path, "rename") if broken == "rename" else (runs.folder, "_write")
+    owner, name = (Path, "rename") if broken == "rename" else (runs.folder, "_write_and_sync")
     monkeypatch.setattr(owner, name, full)
     with pytest.raises(OSError, match="No space left"):
         run.save_checkpoint("last", arrays(2), {"update": 2})
 
-    assert run.updates_of("last") == [1]
+    assert run.checkpoint_updates("last") == [1]
     assert run.checkpoint("last").arrays["weights"][0, 0] == 1
     assert [path.name for path in (run.path / runs.CHECKPOINTS).iterdir()] == ["last-000001"]
 
@@ -158,7 +159,10 @@ def change_state(path: Path, **changed: Any) -> None:
     ("damage", "sentence"),
     [
         (lambda path: (path / runs.STATE).write_text("{"), "state.json is damaged"),
-        (lambda path: (path / runs.STATE).write_text("[]"), "state.json is not of ours"),
+        (
+            lambda path: (path / runs.STATE).write_text("[]"),
+            "damaged: expected `object`, got",
+        ),
         (lambda path: (path / runs.STATE).write_bytes(b"\xff"), "state.json is damaged"),
         (lambda path: (path / runs.STATE).unlink(), "state.json is damaged: .*No such file"),
         (lambda path: change_state(path / runs.STATE, format=7), "format 7, this cagepool reads"),
@@ -177,19 +181,19 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, damage: Any, sentence: 
 
 def test_a_run_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
-    hold = f"from cagepool import runs\nwith runs.open_run({str(run.path)!r}).held(): pass"
+    hold = f"from cagepool import runs\nwith runs.open_run({str(run.path)!r}).lock(): pass"
 
-    with run.held():
+    with run.lock():
         other = subprocess.run(
             [sys.executable, "-c", hold], capture_output=True, text=True, check=False
         )
     assert "must be trained by one process at a time" in other.stderr
-    with run.held():
+    with run.lock():
         pass
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
-    table = runs.Table(tmp_path / "t.csv", ("update", "mean", "spread"))
+    table = runs.TableWriter(tmp_path / "t.csv", ("update", "mean", "spread"))
     table.append({"update": 1, "mean": 0.1 + 0.2, "unknown": 3})
     table.append({"update": 2, "mean": float("nan"), "spread": -1e-300})
     table.close()
@@ -204,7 +208,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_table_goes_on_after_the_update_at_which_a_run_resumes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    table = runs.Table(path, ("update", "mean"))
+    table = runs.TableWriter(path, ("update", "mean"))
     for update in range(1, 6):
         table.append({"update": update, "mean": update / 3})
     table.close()
@@ -212,12 +216,12 @@ def test_a_table_goes_on_after_the_update_at_which_a_run_resumes(tmp_path: Path)
     path.write_text(whole + "6,0.12")  # torn: the disk was full, or the process was killed
 
     assert runs.read_table(path)["update"] == [1, 2, 3, 4, 5]
-    resumed = runs.Table(path, ("update", "mean"), until=4)
+    resumed = runs.TableWriter(path, ("update", "mean"), last_update=4)
     resumed.append({"update": 5, "mean": 5 / 3})
     resumed.close()
 
     assert path.read_text() == whole
-    runs.Table(path, ("update", "mean")).close()
+    runs.TableWriter(path, ("update", "mean")).close()
     assert path.read_text() == "update,mean\n"
 
 
@@ -233,7 +237,7 @@ def test_no_table_and_an_empty_one_have_no_columns(tmp_path: Path) -> None:
     assert runs.read_table(tmp_path / "t.csv") == runs.read_table(tmp_path / "none.csv") == {}
 
 
-OLD_RUNS = Path(__file__).parents[1] / "benchmarks" / "runs"
+OLD_RUNS = Path(__file__).parents[2] / "benchmarks" / "runs"
 
 
 @pytest.mark.parametrize("name", ["minutes", "best-2.1", "b_line-seeds/seed1"])

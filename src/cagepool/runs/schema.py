@@ -1,0 +1,375 @@
+"""Files of a run folder: their names, and one model per file for all writers and readers.
+
+| file | model | written by |
+|---|---|---|
+| `config.json` | `ConfigFile` | `runs.create` |
+| `metrics.csv`, `checks.csv` | `METRICS_COLUMNS`, `CHECKS_COLUMNS` | training |
+| `checkpoints/*/state.json` | `CheckpointFile` | `Run.save_checkpoint` |
+| `workflow.json` | `WorkflowFile` | `runs.write_workflow`, after training to an order |
+| `evaluation.json` | `EvaluationFile` | `runs.write_evaluation` |
+| `games.json` | `GamesFile` | `runs.write_evaluation` |
+| `decisions.csv`, `orders.csv`, `updates.csv` | `DecisionRow`, `OrderRow`, `UpdateRow` | a search |
+
+Every JSON file also has the number of its format, `FORMAT` of its model. Readers ignore fields that
+a model does not name. A field that older files lack has a default.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+CONFIG = "config.json"
+METRICS = "metrics.csv"
+CHECKS = "checks.csv"
+CHECKPOINTS = "checkpoints"
+WEIGHTS = "weights.safetensors"
+STATE = "state.json"
+WORKFLOW = "workflow.json"
+EVALUATION = "evaluation.json"
+GAMES = "games.json"
+DECISIONS = "decisions.csv"  # only the folder of a search has one
+ORDERS = "orders.csv"
+UPDATES = "updates.csv"
+
+Settings: TypeAlias = dict[str, dict[str, Any]]  # by group and name, as in `train.TrainConfig`
+Outcome: TypeAlias = Literal["passed", "stalled", "spent", "fixed"]
+
+PROGRESS_COLUMNS = ("update", "episodes", "steps", "seconds")
+METRICS_COLUMNS = (
+    *PROGRESS_COLUMNS,
+    "return_mean",
+    "return_std",
+    "length_mean",
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "kl",
+    "clip_fraction",
+    "explained_variance",
+    "gradient_norm",
+    "learning_rate",
+    "staleness",
+    "replaced",
+    "collect_seconds",
+    "wait_seconds",
+    "update_seconds",
+    "other_seconds",
+    "alignment_mean",
+    "compliance",
+    "coverage",
+    "decisions",
+    "fixes",
+    "wasted_fixes",
+)
+CHECKS_COLUMNS = (*PROGRESS_COLUMNS, "score", "standard_error", "best")
+
+
+class ConfigFile(Struct, frozen=True, kw_only=True):
+    """`config.json`: settings of a training or of a search."""
+
+    FORMAT: ClassVar[int] = 2
+
+    cagepool: str = ""  # version that created the folder
+    settings: Settings
+
+
+class FlatConfigFile(Struct, frozen=True, kw_only=True):
+    """`config.json` of format 1, before settings had groups; `nested_settings` converts them."""
+
+    FORMAT: ClassVar[int] = 1
+
+    settings: dict[str, Any]
+
+
+class CheckpointFile(Struct, frozen=True, kw_only=True):
+    """`state.json` of a checkpoint; the state of the trainer stands beside these fields."""
+
+    FORMAT: ClassVar[int] = 1
+
+    sha256: str  # of the weights
+    update: int
+
+
+class OrderScore(Struct, frozen=True, kw_only=True):
+    """Score and compliance of a greedy policy that plays to an order; rewards of the game alone."""
+
+    mean: float
+    standard_error: float
+    episodes: int
+    compliance: float | None  # none: no decision was made
+    coverage: float | None
+    decisions: float  # per episode
+    wasted_fixes: float  # per episode
+    passes: bool
+
+
+class WorkflowFile(OrderScore, frozen=True, kw_only=True):
+    """`workflow.json`: why training to an order ended, and how the policy does."""
+
+    FORMAT: ClassVar[int] = 1
+
+    order: str
+    outcome: Outcome
+    reason: str
+
+
+class Score(Struct, frozen=True):
+    """Mean total reward of episodes."""
+
+    mean: float
+    standard_error: float
+    episodes: int
+
+
+class ScoreCell(Struct, frozen=True, kw_only=True):
+    """Mean total reward of episodes of one length against one red."""
+
+    red: str
+    length: int
+    mean: float
+    standard_error: float
+    episodes: int
+
+
+class TrialScores(Struct, frozen=True, kw_only=True):
+    """Settings of a trial (`evaluate.Trial`) and its scores."""
+
+    episodes: int  # per red
+    max_steps: int
+    edition: str
+    green: bool
+    seed: int
+    order: str | None
+    knowledge: Literal["true", "observed"]
+    definition: Literal["host", "seed"] = "host"
+    scores: list[ScoreCell]
+    total: Score | None  # sum of the nine official cells; none unless all were played
+
+
+class PublishedResult(Struct, frozen=True, kw_only=True):
+    """A published result on the same edition."""
+
+    name: str
+    method: str
+    source: str
+    how: str = ""  # short form of the source
+    total: float
+    cells: dict[str, dict[int, float]]  # by red, then by length
+
+
+class ActionCounts(Struct, frozen=True, kw_only=True):
+    """Mean number of uses per game of each kind of action on each host."""
+
+    kinds: list[str]
+    hosts: list[str]
+    counts: list[list[float]]  # kind x host
+
+
+class OrderCompliance(Struct, frozen=True, kw_only=True):
+    """Compliance with a workflow order; none where it is undefined."""
+
+    compliance: float | None
+    coverage: float | None
+    decisions: float  # per episode
+    wasted_fixes: float  # per episode
+
+
+class Differences(Struct, frozen=True, kw_only=True):
+    """Differences of two score tables in standard errors; infinite ones are null in JSON."""
+
+    cells: dict[str, dict[int, float | None]]  # by red, then by length
+    total: float | None
+
+
+class EvaluationFile(TrialScores, frozen=True, kw_only=True):
+    """`evaluation.json`: scores of a policy by the official protocol."""
+
+    FORMAT: ClassVar[int] = 1
+
+    name: str
+    kind: Literal["scripted", "policy"]
+    checkpoint: str | None  # such as best-000120
+    trained_on: str | None  # edition
+    env: str  # engine: native or cyborg
+    published: list[PublishedResult]
+    loss: dict[str, dict[str, float]]  # by red, then by cause; see `evaluate.reward_breakdown`
+    actions: dict[str, ActionCounts]  # by red
+    compliance: dict[str, str | OrderCompliance] | None = None  # "order", and an entry per red
+    native: TrialScores | None = None  # beside an evaluation in CybORG
+    differences: Differences | None = None  # of CybORG's scores from the native ones
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One step of a game; `None` as success means that the action reports none."""
+
+    step: int
+    blue: str
+    blue_success: bool | None
+    green: str | None = None  # host that green scanned
+    red: str
+    red_success: bool | None
+    exploit: str | None
+    detected: bool | None  # none: there was nothing to detect
+    reward: float
+
+
+class RecordedTurn(Turn, frozen=True, kw_only=True):
+    """One step of a recorded game with the state of every host after it; lists are by host."""
+
+    blue_target: str | None
+    red_target: str | None = None
+    access: list[int]  # of red: 0 none, 1 user, 2 privileged
+    known: list[int]  # to red: 0 nothing, 1 the address, 2 the ports
+    decoys: list[list[str]]
+    stopped: bool  # OTService
+    activity: list[int]  # that blue observed: 0 none, 1 scan, 2 exploit
+    belief: list[int]  # of blue: 0 not compromised, 1 unknown, 2 user, 3 privileged
+
+
+class RecordedGame(Struct, frozen=True, kw_only=True):
+    """A recorded game."""
+
+    title: str
+    red: str = ""
+    seed: int = 0
+    total: float
+    turns: list[RecordedTurn]
+
+
+class GamesFile(Struct, frozen=True, kw_only=True):
+    """`games.json`: games of an evaluation for the replay of the report."""
+
+    FORMAT: ClassVar[int] = 1
+
+    hosts: list[str]
+    edition: str = ""
+    games: list[RecordedGame]
+
+
+class DecisionRow(Struct, frozen=True, kw_only=True):
+    """A row of `decisions.csv`: one training of a search, its prediction and its result."""
+
+    iteration: int
+    order: str
+    why: str
+    mean: float | None = None  # predicted before the training; none: no model was asked
+    std: float | None = None
+    pass_probability: float | None = None
+    acquisition: float | None = None
+    top_three: str = ""
+    run: str = ""  # folder of the training
+    inherits: int | None = None  # iteration whose policy it starts from
+    allowance: int = 0  # episodes that the training may use
+    outcome: str = ""  # empty: the training has not ended
+    episodes: int | None = None
+    total_episodes: int | None = None  # of the search, including this training
+    reward: float | None = None
+    standard_error: float | None = None
+    compliance: float | None = None
+    coverage: float | None = None
+    decisions: float | None = None
+    wasted_fixes: float | None = None
+    passes: bool | None = None
+    repeated: int = 0  # restarts after the death of the training's node
+
+
+class OrderRow(Struct, frozen=True, kw_only=True):
+    """A row of `orders.csv`: the measurement, the prediction and the class of an order."""
+
+    order: str
+    order_class: str = field(name="class")  # orders of a class are equal for the red played
+    reward: float | None = None  # none: not measured
+    standard_error: float | None = None
+    compliance: float | None = None
+    coverage: float | None = None
+    passes: bool | None = None
+    trainings: int | None = None
+    mean: float | None = None  # predicted at the end of the search; none: no model
+    std: float | None = None
+    pass_probability: float | None = None
+    acquisition: float | None = None
+
+
+class UpdateRow(Struct, frozen=True, kw_only=True):
+    """A row of `updates.csv`: one update of one of the trainings of a search."""
+
+    workflow: int  # iteration of the search
+    order: str
+    total_episodes: int  # of the search
+    total_reward: float | None
+    update: int
+    episodes: int
+    environment_reward: float | None
+    alignment_bonus: float | None
+    compliance: float | None
+    coverage: float | None
+    fixes: float | None
+    wasted_fixes: float | None
+    collection_seconds: float | None
+    update_seconds: float | None
+
+
+# Group and name in format 2, by the name in format 1.
+_GROUPS = {
+    "env": (
+        "backend", "ray_actors", "n_envs", "max_steps", "red_agent", "edition", "green",
+    ),
+    "ppo": (
+        "update_steps", "learning_rate", "learning_rate_end", "gamma", "gae_lambda", "target_kl",
+        "bootstrap", "reward_scale", "hidden", "activation", "threads", "overlap",
+    ),
+    "features": (
+        "scan_memory", "decoys_placed", "last_action", "time_left", "order_input",
+        "action_masking", "actions",
+    ),
+    "order": (
+        "order", "alignment_lambda", "knowledge", "definition", "universal",
+        "compliance_threshold", "min_decisions", "patience",
+    ),
+    "run": ("total_episodes", "seed", "start_from", "checkpoint_seconds"),
+    "search": ("method", "max_episodes_per_order", "gp_beta", "inherit"),
+}  # fmt: skip
+_RENAMED = {
+    "env": ("env", "id"),
+    "clip": ("ppo", "clip_range"),
+    "value_clip": ("ppo", "clip_range_vf"),
+    "entropy": ("ppo", "ent_coef"),
+    "entropy_end": ("ppo", "ent_coef_end"),
+    "epochs": ("ppo", "n_epochs"),
+    "minibatches": ("ppo", "n_minibatches"),
+    "max_gradient_norm": ("ppo", "max_grad_norm"),
+    "normalise_advantages": ("ppo", "normalize_advantage"),
+    "gate": ("order", "early_stopping"),
+    "appraisal_episodes": ("order", "n_eval_episodes"),
+    "checks": ("run", "n_evals"),
+    "check_episodes": ("run", "n_eval_episodes"),
+}
+_PLACES = {name: (group, name) for group, names in _GROUPS.items() for name in names} | _RENAMED
+
+
+def nested_settings(flat: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Convert the settings of format 1 to those of format 2.
+
+    Raises:
+        ValueError: a setting is unknown.
+    """
+    unknown = [name for name in flat if name not in _PLACES]
+    if unknown:
+        raise ValueError(
+            f"settings must be among {', '.join(sorted(_PLACES))}; got {', '.join(unknown)}"
+        )
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in flat.items():
+        group, setting = _PLACES[name]
+        nested.setdefault(group, {})[setting] = value
+    return nested
+
+
+def flat_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Settings by their full names, such as `env.n_envs`."""
+    return {
+        f"{group}.{name}": value
+        for group, values in settings.items()
+        for name, value in values.items()
+    }
