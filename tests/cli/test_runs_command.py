@@ -44,7 +44,7 @@ def test_runs_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) 
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  runs/")}
     assert rows["runs/one"][:5] == ["mix", "2.1", "1,000", "-30.00", f"{total:.2f}"]
     assert rows["runs/deep/two"] == ["b_line", "2.1", "1,000/5,000", "-31.00", "-"]
-    assert "runs/deep/two: interrupted; go on with: cagepool train --resume runs/deep/two" in lines
+    assert "runs/deep/two: interrupted; resume with: cagepool train --resume runs/deep/two" in lines
 
 
 def test_settings_that_differ_are_told_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:

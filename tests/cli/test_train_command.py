@@ -53,10 +53,10 @@ def test_a_run_prints_plain_lines_and_what_to_do_next(tmp_path: Path, capsys: Sc
     assert lines[0] == f"run folder: {path}"
     shown = r"30/30 episodes  [\d,]+ steps/s  return -?\d+\.\d\d ± \d+\.\d\d  entropy .* left"
     assert any(re.fullmatch(shown, line) for line in lines)
-    assert any(line.startswith("check after 30 episodes: ") for line in lines)
+    assert any(line.startswith("evaluation after 30 episodes: ") for line in lines)
     assert lines[-2:] == [
-        f"score it with: cagepool evaluate {path}",
-        f"look at it with: cagepool report {path}",
+        f"evaluate it with: cagepool evaluate {path}",
+        f"write a report with: cagepool report {path}",
     ]
     assert "\x1b" not in "".join(lines)
     metrics = runs.open_run(path).metrics()
@@ -93,10 +93,10 @@ def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: P
         _, errors = process.communicate(timeout=60)
 
     assert (process.returncode, errors) == (130, b"")
-    for words in ("of 1,000,000", "steps/s", "return", "compliance", "check on other seeds"):
+    for words in ("of 1,000,000", "steps/s", "return", "compliance", "evaluation"):
         assert words in shown
     assert "\x1b[" in shown
-    assert f"stopped; go on with: cagepool train --resume {path}" in shown
+    assert f"stopped; resume with: cagepool train --resume {path}" in shown
     last = runs.open_run(path).checkpoint("last")
     assert last.state["update"] == runs.open_run(path).metrics()["update"][-1]
     assert not last.state["finished"]
@@ -138,7 +138,7 @@ def test_a_stopped_run_goes_on_to_the_numbers_of_another(
     with monkeypatch.context() as patch:
         patch.setattr("cagepool.cli.display.TrainDisplay.updated", interrupt_at(3))
         assert run(["train", *settings, "--out", str(stopped)]) == 130
-    assert f"stopped; go on with: cagepool train --resume {stopped}" in capsys.readouterr().out
+    assert f"stopped; resume with: cagepool train --resume {stopped}" in capsys.readouterr().out
 
     assert run(["train", "--resume", str(stopped), "--seed", "4"]) == 0
 

@@ -100,7 +100,9 @@ class TrainDisplay(_LiveDisplay):
         mark = ", the best so far" if is_best else ""
         self._evaluation = f"{check.score:.2f} ± {check.standard_error:.2f}{mark}"
         if not self._console.is_terminal:
-            self._print_line(f"check after {row['episodes']:,.0f} episodes: {self._evaluation}")
+            self._print_line(
+                f"evaluation after {row['episodes']:,.0f} episodes: {self._evaluation}"
+            )
 
     @property
     def _is_last_update(self) -> bool:
@@ -142,7 +144,7 @@ class TrainDisplay(_LiveDisplay):
         table.add_row("return", _return_of(row))
         if "compliance" in row:
             table.add_row("order", _compliance_of(row))
-        table.add_row("check on other seeds", self._evaluation or "none yet")
+        table.add_row("evaluation", self._evaluation or "none yet")
         losses = f"policy {row['policy_loss']:.4f}  value {row['value_loss']:.4f}"
         table.add_row("losses", losses)
         policy = f"entropy {row['entropy']:.2f}  kl {row['kl']:.4f}"

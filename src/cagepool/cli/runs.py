@@ -76,7 +76,7 @@ def _print_runs(console: Console, found: Sequence[RunSummary]) -> None:
     console.print(table)
     for one in found:
         if not one.is_finished:
-            rest = f"interrupted; go on with: cagepool train --resume {one.path}"
+            rest = f"interrupted; resume with: cagepool train --resume {one.path}"
             console.print(f"{one.path}: {rest}", soft_wrap=True)
         if one.replaced:
             console.print(f"{one.path}: {actors_replaced(one.replaced)}", soft_wrap=True)

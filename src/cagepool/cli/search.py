@@ -1,4 +1,4 @@
-"""`cagepool search`: which workflow order defends best."""
+"""`cagepool search`: search the workflow orders, print the progress and the ranking."""
 
 import argparse
 import csv
@@ -27,8 +27,8 @@ from cagepool.runs.schema import DECISIONS, ORDERS
 from cagepool.search.config import SearchConfig, StrategyConfig
 from cagepool.sim.features import FeatureConfig
 
-NEEDED = ("torch", "tensorboard", "safetensors", "sklearn")
-SHOWN = 10  # orders of the final ranking
+LIBRARIES = ("torch", "tensorboard", "safetensors", "sklearn")
+RANKING_ROWS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ class BudgetFlags(RunFlags):
 class Search:
     """Search the 120 workflow orders for the one whose policy defends best.
 
-    Every training, decision and number follows from the settings and the seed. A search can be
-    stopped with Ctrl-C, or killed, and resumed to the same decisions.
+    The same settings and seed give the same decisions. A search can be stopped with Ctrl-C, or
+    killed, and resumed to the same decisions.
     """
 
     search: StrategyFlags = field(default_factory=StrategyFlags)
@@ -61,9 +61,9 @@ class Search:
     order: OrderFlags = field(default_factory=OrderFlags)
     run: BudgetFlags = field(default_factory=BudgetFlags)
     out: Path | None = None
-    """Search folder. By default runs/ and the time."""
+    """Search folder. By default runs/ and the current time."""
     fixed_episodes: int | None = None
-    """Episodes per order, exactly: --max-episodes-per-order and --no-early-stopping."""
+    """Exact number of episodes per order: --max-episodes-per-order with --no-early-stopping."""
     resume: Path | None = None
     """Resume the search in this folder, with its settings."""
     ray_address: str | None = None
@@ -71,21 +71,21 @@ class Search:
     machine. By default RAY_ADDRESS, else a new local cluster."""
 
     def settings(self) -> dict[str, dict[str, Any]]:
-        """Settings by group, as typed."""
+        """Settings by group, unchecked."""
         groups = ("env", "ppo", "features", "order", "run", "search")
         return {group: dict(vars(getattr(self, group))) for group in groups}
 
 
-def defaults(arguments: Sequence[str]) -> Search:
-    """The settings of the search that --resume names, before any other flag is read.
+def _default_flags(arguments: Sequence[str]) -> Search:
+    """Default values of all flags: the settings of the search that --resume names, if any.
 
     Raises:
-        ValueError: the folder can't be read, or is not one of a search.
+        ValueError: the folder can't be read, or is not the folder of a search.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--resume", nargs="?")
-    found, _ = parser.parse_known_args(arguments)
-    config = _settings(Path(found.resume)) if found.resume else SearchConfig()
+    known, _ = parser.parse_known_args(arguments)
+    config = _read_config(Path(known.resume)) if known.resume else SearchConfig()
     flags = group_flags(config)
     return Search(
         **flags | {"run": BudgetFlags(**vars(config.run))},
@@ -94,14 +94,14 @@ def defaults(arguments: Sequence[str]) -> Search:
 
 
 def parse_search(arguments: Sequence[str]) -> Search:
-    """Parse the flags of a search; the search to resume decides the defaults."""
-    return parse(Search, "cagepool search", arguments, defaults(arguments))
+    """Parse the flags of a search; the settings of a resumed search are the defaults."""
+    return parse(Search, "cagepool search", arguments, _default_flags(arguments))
 
 
 def search(command: Search) -> None:
-    """Search the 120 workflow orders for the one whose policy defends best."""
+    """Run or resume a search and print its ranking."""
     with (
-        _optional.needed("a search", "search", *NEEDED),
+        _optional.needed("a search", "search", *LIBRARIES),
         flag_errors(SearchConfig),
         ray_connection(command.env, command.ray_address),
     ):
@@ -111,21 +111,21 @@ def search(command: Search) -> None:
 def _search(command: Search) -> None:
     from cagepool.search import search  # noqa: PLC0415 - takes a second to load
 
-    run = _run(command)
+    run = _open_or_create(command)
     console = CommandConsole()
     console.print(f"search folder: {run.path}", soft_wrap=True)
-    config = _settings(run.path)
+    config = _read_config(run.path)
     with stop_on_interrupt(console) as should_stop, SearchDisplay(console, config) as display:
         finished = search.search(run, display, should_stop)
     if not finished:
-        console.print(f"stopped; go on with: cagepool search --resume {run.path}", soft_wrap=True)
+        console.print(f"stopped; resume with: cagepool search --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
     _print_ranking(console, run.path)
-    _print_repeated(console, run.path)
-    console.print(f"look at it with: cagepool report {run.path}", soft_wrap=True)
+    _print_restarts(console, run.path)
+    console.print(f"write a report with: cagepool report {run.path}", soft_wrap=True)
 
 
-def _run(command: Search) -> runs.Run:
+def _open_or_create(command: Search) -> runs.Run:
     from cagepool.search.search import create  # noqa: PLC0415 - takes a second to load
 
     settings = command.settings()
@@ -144,29 +144,29 @@ def _run(command: Search) -> runs.Run:
     return run
 
 
-def _settings(folder: Path) -> SearchConfig:
+def _read_config(folder: Path) -> SearchConfig:
     settings = runs.open_run(folder).settings
     if "search" not in settings:
-        raise ValueError(f"a search must be the folder of a search, {folder} is that of a training")
+        raise ValueError(f"--resume must be the folder of a search, {folder} is that of a training")
     return SearchConfig.from_dict(settings)
 
 
 def _print_ranking(console: Console, folder: Path) -> None:
-    """The orders with the best measured rewards; those that do not pass come last."""
+    """Print the best orders: those that pass first, then by reward."""
     with (folder / ORDERS).open(encoding="utf-8", newline="") as file:
         measured = [row for row in csv.DictReader(file) if row["reward"]]
     measured.sort(key=lambda row: (row["passes"] != "1", -float(row["reward"])))
     console.print(f"{'order':42}  {'reward':>15}  compliance", soft_wrap=True)
-    for row in measured[:SHOWN]:
+    for row in measured[:RANKING_ROWS]:
         reward = f"{float(row['reward']):.2f} ± {float(row['standard_error']):.2f}"
-        kept = f"{float(row['compliance']):.3f}" if row["compliance"] else "-"
+        compliance = f"{float(row['compliance']):.3f}" if row["compliance"] else "-"
         fails = "" if row["passes"] == "1" else " (fails)"
-        console.print(f"{row['order']:42}  {reward:>15}  {kept}{fails}", soft_wrap=True)
+        console.print(f"{row['order']:42}  {reward:>15}  {compliance}{fails}", soft_wrap=True)
     console.print(f"{len(measured)} of 120 orders measured; all are in {folder / ORDERS}")
 
 
-def _print_repeated(console: Console, folder: Path) -> None:
+def _print_restarts(console: Console, folder: Path) -> None:
     with (folder / DECISIONS).open(encoding="utf-8", newline="") as file:
-        repeated = sum(int(row.get("repeated") or 0) for row in csv.DictReader(file))
-    if repeated:
-        console.print(f"nodes that died, and whose training was begun anew: {repeated}")
+        restarts = sum(int(row.get("repeated") or 0) for row in csv.DictReader(file))
+    if restarts:
+        console.print(f"trainings restarted because their node died: {restarts}")

@@ -128,18 +128,18 @@ def _train(
             run.discard_if_unused()
         raise
     except OSError as error:  # such as a full disk
-        remedy = f"go on from the last checkpoint with: cagepool train --resume {run.path}"
+        remedy = f"resume from the last checkpoint with: cagepool train --resume {run.path}"
         raise OSError(f"the run had to stop: {error}; {remedy}") from error
     if not finished:
-        console.print(f"stopped; go on with: cagepool train --resume {run.path}", soft_wrap=True)
+        console.print(f"stopped; resume with: cagepool train --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
     if replaced := replaced_actors(run):
         console.print(f"{actors_replaced(replaced)}, and what they were collecting collected anew")
     if config.order.order is not None:
         _print_outcome(console, run)
     if config.env.id in CAGE_ENVS:
-        console.print(f"score it with: cagepool evaluate {run.path}", soft_wrap=True)
-    console.print(f"look at it with: cagepool report {run.path}", soft_wrap=True)
+        console.print(f"evaluate it with: cagepool evaluate {run.path}", soft_wrap=True)
+    console.print(f"write a report with: cagepool report {run.path}", soft_wrap=True)
 
 
 def _print_outcome(console: Console, run: runs.Run) -> None:

@@ -93,7 +93,7 @@ def test_a_run_of_two_actors_resumes_to_the_same_numbers(
     assert not runner.train(run, Silent(), after(4))
     assert command(["train", "--resume", str(run.path), "--ray-address", cluster.address]) == 0
 
-    assert f"score it with: cagepool evaluate {run.path}" in capsys.readouterr().out
+    assert f"evaluate it with: cagepool evaluate {run.path}" in capsys.readouterr().out
     assert numbers_of(run.path) == numbers_of(undisturbed)
 
 
