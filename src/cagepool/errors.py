@@ -1,17 +1,17 @@
-"""Errors that a caller may want to catch."""
+"""Exceptions that a caller may want to catch."""
 
 
-class EnvironmentFault(RuntimeError):  # noqa: N818 - a fault of theirs, not an error of ours
-    """An environment raised, died or hung.
+class EnvironmentFault(RuntimeError):  # noqa: N818 - the fault is in the environment, not here
+    """An environment in a worker process raised, died or hung.
 
     Attributes:
-        index: Of the environment; none if the worker was in none of them.
-        worker: Number of the worker process.
-        trace: The traceback in the worker, or an empty text if it left none.
+        index: Index of the environment; None if the worker was stepping none.
+        worker: Index of the worker process.
+        trace: Traceback in the worker; empty if there is none.
     """
 
     def __init__(self, sentence: str, *, index: int | None, worker: int, trace: str = "") -> None:
-        """Say what happened, followed by the traceback if there is one."""
+        """Set the message: a sentence, followed by the traceback if there is one."""
         super().__init__(f"{sentence}\n\n{trace}" if trace else sentence)
         self.index = index
         self.worker = worker

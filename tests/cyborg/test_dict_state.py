@@ -23,7 +23,7 @@ from cagepool.cyborg.dict_state.scenario import (
 )
 from cagepool.sim import Batch
 from cagepool.sim.names import EXPLOITS, HOSTS, host_index
-from tests.sim.games import SEEDS, play, started
+from tests.sim.games import SEEDS, play_step, start_batch
 
 WAY_IN = (
     "DiscoverRemoteSystems User",
@@ -34,9 +34,9 @@ WAY_IN = (
 
 def entered() -> Batch:
     """A game in which red has just taken User1 by way of its FTP server."""
-    batch = started(1, seed=1, red="given")
+    batch = start_batch(1, seed=1, red="given")
     for red in WAY_IN:
-        play(batch, "Sleep", red)
+        play_step(batch, "Sleep", red)
     assert EXPLOITS[batch.moves["exploit"][0]] == "FTPDirectoryTraversal"
     return batch
 
@@ -48,7 +48,7 @@ def process(state: dict[str, Any], host: str, name: str) -> dict[str, Any]:
 
 
 def test_the_keys_stand_in_the_order_of_cyborg() -> None:
-    state = true_state_dict(started(), 0)
+    state = true_state_dict(start_batch(), 0)
 
     assert list(state) == ["success", *HOSTS]
     assert state["success"] is TrinaryEnum.UNKNOWN
@@ -58,7 +58,7 @@ def test_the_keys_stand_in_the_order_of_cyborg() -> None:
 
 
 def test_a_windows_host_looks_as_in_cyborg() -> None:
-    state = true_state_dict(started(), 0)["User1"]
+    state = true_state_dict(start_batch(), 0)["User1"]
     pids = [session.pop("PID") for session in state["Sessions"]]
 
     assert state["System info"] == {
@@ -88,7 +88,7 @@ def test_a_windows_host_looks_as_in_cyborg() -> None:
 
 
 def test_a_linux_host_looks_as_in_cyborg() -> None:
-    state = true_state_dict(started(), 0)["User4"]
+    state = true_state_dict(start_batch(), 0)["User4"]
 
     assert state["System info"]["OSVersion"] is OperatingSystemVersion.U18_04_3
     assert [account["Username"] for account in state["User Info"]] == [
@@ -125,7 +125,7 @@ def test_a_linux_host_looks_as_in_cyborg() -> None:
 def test_sessions_that_never_end_have_their_numbers(
     host: str, blue: list[int], green: list[int]
 ) -> None:
-    sessions = true_state_dict(started(), 0)[host]["Sessions"]
+    sessions = true_state_dict(start_batch(), 0)[host]["Sessions"]
     assert [s["ID"] for s in sessions if s["Agent"] == "Blue"] == blue
     assert [s["ID"] for s in sessions if s["Agent"] == "Green"] == green
     user = "SYSTEM" if host == "Enterprise2" else "ubuntu"
@@ -175,13 +175,13 @@ def test_a_reverse_shell_is_listed_with_both_its_ends() -> None:
 
 def test_an_escalated_ssh_session_changes_its_user_only() -> None:
     batch = entered()
-    play(batch, "Sleep", "PrivilegeEscalate User1")  # reveals Enterprise1
-    play(batch, "Sleep", "DiscoverNetworkServices User4")
+    play_step(batch, "Sleep", "PrivilegeEscalate User1")  # reveals Enterprise1
+    play_step(batch, "Sleep", "DiscoverNetworkServices User4")
     while process_names(batch, "User4").count("sshd") < 2:
-        play(batch, "Restore User4", "ExploitRemoteService User4")
+        play_step(batch, "Restore User4", "ExploitRemoteService User4")
     before = true_state_dict(batch, 0)["User4"]
 
-    play(batch, "Sleep", "PrivilegeEscalate User4")
+    play_step(batch, "Sleep", "PrivilegeEscalate User4")
 
     after = true_state_dict(batch, 0)["User4"]
     assert (before["Sessions"][-1]["Username"], before["Processes"][-1]["Username"]) == ("pi", "pi")
@@ -212,9 +212,9 @@ def process_names(batch: Batch, host: str) -> list[str]:
 def test_a_decoy_is_a_process_between_the_genuine_ones_and_the_sessions(
     decoy: str, host: str, entry: tuple[str, str, str, int, str]
 ) -> None:
-    batch = started()
+    batch = start_batch()
     before = true_state_dict(batch, 0)[host]
-    play(batch, f"Decoy{decoy} {host}")
+    play_step(batch, f"Decoy{decoy} {host}")
     after = true_state_dict(batch, 0)[host]
 
     place = len(before["Processes"]) - len(before["Sessions"])
@@ -241,9 +241,9 @@ def test_a_decoy_is_a_process_between_the_genuine_ones_and_the_sessions(
 
 
 def test_vsftpd_is_listed_as_often_as_it_was_placed() -> None:
-    batch = started()
+    batch = start_batch()
     for _ in range(3):
-        play(batch, "DecoyVsftpd Enterprise0")
+        play_step(batch, "DecoyVsftpd Enterprise0")
     pids = [p["PID"] for p in true_state_dict(batch, 0)["Enterprise0"]["Processes"]]
     assert process_names(batch, "Enterprise0") == ["sshd", *["vsftpd"] * 3, "VelociraptorClient"]
     assert len(set(pids)) == 5
@@ -254,25 +254,25 @@ def test_vsftpd_is_listed_as_often_as_it_was_placed() -> None:
     [("2.1", ProcessVersion.HARAKA_2_7_0), ("leaderboard", ProcessVersion.UNKNOWN)],
 )
 def test_a_restored_mail_server_shows_its_edition(edition: str, version: ProcessVersion) -> None:
-    batch = started(edition=edition)
-    play(batch, "Restore User3")
+    batch = start_batch(edition=edition)
+    play_step(batch, "Restore User3")
     state = true_state_dict(batch, 0)
     assert process(state, "User3", "smtp")["Process Version"] is version
     assert process(state, "User4", "smtp")["Process Version"] is ProcessVersion.HARAKA_2_7_0
 
 
 def test_the_ot_service_is_listed_while_it_runs() -> None:
-    batch = started(1, seed=3, red="b_line")
+    batch = start_batch(1, seed=3, red="b_line")
     assert process_names(batch, "Op_Server0") == ["sshd", "OTService", "VelociraptorClient"]
     while batch.true_state["ot_running"][0]:
-        play(batch, "Sleep")
+        play_step(batch, "Sleep")
     assert "OTService" not in process_names(batch, "Op_Server0")
-    play(batch, "Restore Op_Server0")
+    play_step(batch, "Restore Op_Server0")
     assert process_names(batch, "Op_Server0")[1] == "OTService"
 
 
 def test_a_restored_host_looks_as_at_the_start() -> None:
-    batch = started(1, seed=5, red="given", max_steps=500)
+    batch = start_batch(1, seed=5, red="given", max_steps=500)
     start = true_state_dict(batch, 0)
     rng = np.random.default_rng(0)
     for _ in range(300):
@@ -281,7 +281,7 @@ def test_a_restored_host_looks_as_at_the_start() -> None:
     assert all(disturbed[host]["Processes"] != start[host]["Processes"] for host in HOSTS)
 
     for host in HOSTS:
-        play(batch, f"Restore {host}", "Sleep")
+        play_step(batch, f"Restore {host}", "Sleep")
 
     restored = true_state_dict(batch, 0)
     assert process(restored, "User0", "RedAbstractSession").pop("Connections")
@@ -292,7 +292,7 @@ def test_a_restored_host_looks_as_at_the_start() -> None:
 
 @given(seed=SEEDS, policy=st.integers(0, 100))
 def test_sessions_and_processes_agree_with_the_counts(seed: int, policy: int) -> None:
-    batch = started(2, seed, red=["b_line", "meander"])
+    batch = start_batch(2, seed, red=["b_line", "meander"])
     rng = np.random.default_rng(policy)
     for _ in range(40):
         batch.step(rng.integers(0, 145, 2))
@@ -322,12 +322,12 @@ def labels(state: dict[str, Any]) -> list[tuple[IPv4Address, list[int]]]:
 
 
 def test_addresses_and_process_ids_last_for_an_episode() -> None:
-    batch = started(2, red="sleep", max_steps=3, autoreset="same_step")
+    batch = start_batch(2, red="sleep", max_steps=3, autoreset="same_step")
     first, neighbour = (labels(true_state_dict(batch, game)) for game in range(2))
-    play(batch, "DecoyTomcat User1")
-    play(batch, "Restore User1")
+    play_step(batch, "DecoyTomcat User1")
+    play_step(batch, "Restore User1")
     assert labels(true_state_dict(batch, 0)) == first
-    play(batch, "Sleep")  # the episode ends
+    play_step(batch, "Sleep")  # the episode ends
     again = labels(true_state_dict(batch, 0))
     assert first != neighbour
     assert first != again
@@ -335,7 +335,7 @@ def test_addresses_and_process_ids_last_for_an_episode() -> None:
 
 @given(seed=SEEDS)
 def test_subnets_are_three_small_networks_and_hosts_live_in_theirs(seed: int) -> None:
-    state = true_state_dict(started(1, seed), 0)
+    state = true_state_dict(start_batch(1, seed), 0)
     networks: dict[IPv4Network, set[str]] = {}
     for host in HOSTS:
         loopback, own = state[host]["Interface"][-2:]
@@ -349,7 +349,7 @@ def test_subnets_are_three_small_networks_and_hosts_live_in_theirs(seed: int) ->
 
 
 def test_each_call_builds_the_dictionary_anew() -> None:
-    batch = started()
+    batch = start_batch()
     first = true_state_dict(batch, 0)
     expected = true_state_dict(batch, 0)
     first["User1"]["Sessions"].clear()
@@ -360,4 +360,4 @@ def test_each_call_builds_the_dictionary_anew() -> None:
 @pytest.mark.parametrize("game", [-1, 1])
 def test_a_game_that_does_not_exist_is_refused(game: int) -> None:
     with pytest.raises(IndexError, match=f"index must be below 1, got {game}"):
-        true_state_dict(started(), game)
+        true_state_dict(start_batch(), game)

@@ -18,7 +18,7 @@ from cagepool import _core
 from cagepool.cyborg.dict_state import scenario, true_state_dict
 from cagepool.sim import Batch
 from cagepool.sim.names import EXPLOITS, HOSTS, RED_KINDS, SUBNETS, action_index
-from tests.sim.games import rows, started
+from tests.sim.games import start_batch, trace_rows
 
 pytestmark = pytest.mark.parity
 
@@ -98,7 +98,7 @@ class ForcedCybORG:
 def edition(monkeypatch: pytest.MonkeyPatch) -> str:
     """Edition of CybORG, by the version of a restored mail server."""
     cyborg = ForcedCybORG(monkeypatch)
-    cyborg.step(action_index("Restore User3"), started().moves[0])
+    cyborg.step(action_index("Restore User3"), start_batch().moves[0])
     (mail,) = (
         entry
         for entry in cyborg.true_state()["User3"]["Processes"]
@@ -155,7 +155,7 @@ def draw_actions(batch: Batch, rng: np.random.Generator) -> tuple[Any, Any]:
     action = rng.integers(0, _core.ACTION_COUNT, 1)
     if batch.config.red != "given":
         return action, None
-    row = rows(batch)[0]
+    row = trace_rows(batch)[0]
     held = row["s_user_seen"] + row["s_user_unseen"]
     known = {
         _core.RedKind.SLEEP: np.ones(13, bool),
@@ -181,7 +181,7 @@ def test_every_step_is_that_of_cyborg(
 ) -> None:
     random.seed(seed)
     cyborg = ForcedCybORG(monkeypatch)
-    batch = started(1, seed, red=red, edition=edition, max_steps=STEPS + 1)
+    batch = start_batch(1, seed, red=red, edition=edition, max_steps=STEPS + 1)
     rng = np.random.default_rng(seed)
     assert summarize(true_state_dict(batch, 0)) == summarize(cyborg.true_state())
     for _ in range(STEPS):

@@ -31,7 +31,7 @@ from cagepool.sim import dtypes, replay
 from cagepool.sim.names import ACTIONS, EDITIONS, action_index
 from cagepool.sim.trace import Trace
 from tests.cli.command import cagepool
-from tests.sim.games import GOLDEN, play, started
+from tests.sim.games import GOLDEN, play_step, start_batch
 
 STEPS = 40
 CYBORG_STEPS = 25
@@ -60,13 +60,13 @@ def with_value(trace: Trace, field: str, index: tuple[int, ...], value: int) -> 
 
 def native_recording(red: str, *, green: bool = False, seed: int = 0) -> Recording:
     """A native episode in the form of a recording of CybORG."""
-    batch = started(seed=seed, red=red, green=green, max_steps=STEPS, autoreset="disabled")
+    batch = start_batch(seed=seed, red=red, green=green, max_steps=STEPS, autoreset="disabled")
     moves = np.zeros(STEPS, dtypes.MOVES)
     true_states = np.zeros(STEPS, dtypes.TRUE_STATE)
     sessions = {}
     draw = Random(seed)
     for step in range(STEPS):
-        play(batch, draw.randrange(len(ACTIONS)))
+        play_step(batch, draw.randrange(len(ACTIONS)))
         moves[step], true_states[step] = batch.moves[0], batch.true_state[0]
         sessions[step] = dictionary_sessions(true_state_dict(batch, 0))
     drawn = {name: moves[name][np.newaxis] for name in DRAWS if name != "esc_pick"}

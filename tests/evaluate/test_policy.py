@@ -18,7 +18,7 @@ from cagepool.train.rollout import Collector
 from cagepool.train.rollout_buffer import Rollout, Shape
 from cagepool.types import Arrays
 from tests.evaluate.folders import add_checkpoint, make_run
-from tests.sim.games import started
+from tests.sim.games import start_batch
 
 GAMES, STEPS = 5, 40
 
@@ -90,7 +90,7 @@ def loud(networks: Networks) -> Networks:
 
 def test_one_observation_gets_one_action_and_many_the_same(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
-    batch = started(4, red="b_line")
+    batch = start_batch(4, red="b_line")
     alone, together = load(run), load(run)
     together.begin(4)
     for _ in range(5):
@@ -103,9 +103,9 @@ def test_one_observation_gets_one_action_and_many_the_same(tmp_path: Path) -> No
 def test_a_policy_forgets_when_the_number_of_games_changes(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     used, fresh = load(run), load(run)
-    used.act(started(3).observations)
+    used.act(start_batch(3).observations)
 
-    first = started(6).observations
+    first = start_batch(6).observations
 
     np.testing.assert_array_equal(used.act(first), fresh.act(first))
 
@@ -113,7 +113,7 @@ def test_a_policy_forgets_when_the_number_of_games_changes(tmp_path: Path) -> No
 def test_actions_are_drawn_by_their_probabilities(tmp_path: Path) -> None:
     policy = load(make_run(tmp_path / "run"))
     games = 4000
-    seen = np.repeat(started(1).observations, games, 0)
+    seen = np.repeat(start_batch(1).observations, games, 0)
     logits = policy.logits(seen)[0].astype(np.float64)
     policy.begin(games)
 

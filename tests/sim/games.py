@@ -1,4 +1,4 @@
-"""What the tests of the simulator share: making games, playing them, looking at all of them."""
+"""Helpers of the simulator's tests: strategies, starting and playing games, visible state."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ ORDER = "op_server>enterprise>op_host>user>defender"
 USER0 = 8
 
 SEEDS = st.integers(0, 2**64 - 1)
-# Half of them on hosts that matter to red early on, so that short games have something to show.
+# Half of the actions are on hosts that red attacks early, so that short games have effects.
 ACTION_INDICES = st.integers(0, _core.ACTION_COUNT - 1) | st.sampled_from(
     [
         index
@@ -27,7 +27,7 @@ ACTION_INDICES = st.integers(0, _core.ACTION_COUNT - 1) | st.sampled_from(
         if name.endswith(("User1", "User3", "Enterprise0", "Enterprise1"))
     ]
 )
-GAMES = st.lists(ACTION_INDICES, min_size=1, max_size=40)
+ACTION_LISTS = st.lists(ACTION_INDICES, min_size=1, max_size=40)
 RED_AGENTS = st.sampled_from(["B_lineAgent", "RedMeanderAgent", "SleepAgent"])
 SETTINGS = st.fixed_dictionaries(
     {
@@ -41,44 +41,44 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-def ints(values: Iterable[int]) -> NDArray[np.int64]:
+def int64s(values: Iterable[int]) -> NDArray[np.int64]:
     return np.array(list(values), np.int64)
 
 
-def seeds(first: int, games: int) -> NDArray[np.uint64]:
+def seed_range(first: int, games: int) -> NDArray[np.uint64]:
     return np.array([(first + game) % 2**64 for game in range(games)], np.uint64)
 
 
-def started(games: int = 1, seed: int = 0, **settings: Any) -> Batch:
-    """A batch whose games have begun, seeded as Gymnasium would."""
+def start_batch(games: int = 1, seed: int = 0, **settings: Any) -> Batch:
+    """Create a batch and reset it with the seeds that Gymnasium would use."""
     batch = Batch(games, BatchConfig(**settings))
-    batch.reset(seeds(seed, games))
+    batch.reset(seed_range(seed, games))
     return batch
 
 
-def play(batch: Batch, action: int | str, red: str | None = None) -> None:
-    """Play the same step in all games, by name if you like."""
+def play_step(batch: Batch, action: int | str, red: str | None = None) -> None:
+    """Play the same actions, by index or name, in all games."""
     blue = action_index(action) if isinstance(action, str) else action
     red_actions = None if red is None else np.full(batch.games, red_action_index(red))
     batch.step(np.full(batch.games, blue), red_actions)
 
 
-def rows(batch: Batch) -> NDArray[np.void]:
-    """The state of every game as a trace has it."""
+def trace_rows(batch: Batch) -> NDArray[np.void]:
+    """State of every game as trace rows."""
     result = np.zeros(batch.games, dtypes.TRACE_ROW)
     batch.core.write_trace_rows(dtypes.as_bytes(result))
     return result
 
 
-def shown(batch: Batch) -> list[bytes]:
-    """For each game all that is to be seen; an episode's results only when it has just ended."""
+def visible_state(batch: Batch) -> list[bytes]:
+    """All output of each game as bytes; results of an episode only if it has just ended."""
     state: list[NDArray[Any]] = [
         batch.observations,
         batch.rewards,
         batch.truncations,
         batch.moves,
         batch.true_state,
-        rows(batch),
+        trace_rows(batch),
     ]
     results: list[NDArray[Any]] = [batch.episode_returns, batch.episode_lengths]
     if batch.config.order:
@@ -91,20 +91,20 @@ def shown(batch: Batch) -> list[bytes]:
     ]
 
 
-def played(batch: Batch, games: Iterable[int]) -> list[list[bytes]]:
-    """Play the same actions in all games; what is to be seen after each step."""
+def play_actions(batch: Batch, actions: Iterable[int]) -> list[list[bytes]]:
+    """Play the same actions in all games; returns the visible state after each step."""
     history = []
-    for action in games:
-        play(batch, action)
-        history.append(shown(batch))
+    for action in actions:
+        play_step(batch, action)
+        history.append(visible_state(batch))
     return history
 
 
 @contextmanager
-def refused(batch: Batch, error: type[Exception], match: str) -> Iterator[None]:
-    """Expect an error that leaves all games as they are."""
-    everyone = ints(range(batch.games))
-    before = shown(batch), batch.save(everyone)
+def refused_without_change(batch: Batch, error: type[Exception], match: str) -> Iterator[None]:
+    """Expect an error that changes no game."""
+    all_games = int64s(range(batch.games))
+    before = visible_state(batch), batch.save(all_games)
     with pytest.raises(error, match=match):
         yield
-    assert (shown(batch), batch.save(everyone)) == before
+    assert (visible_state(batch), batch.save(all_games)) == before

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cagepool.sim import ActionMasks, action_masks
 from cagepool.sim.names import ACTIONS, HOSTS, action_index
-from tests.sim.games import ACTION_INDICES, SEEDS, ints, started
+from tests.sim.games import ACTION_INDICES, SEEDS, int64s, start_batch
 
 IS_DECOY = np.array([name.startswith("Decoy") for name in ACTIONS])
 HORIZON = 12
@@ -20,10 +20,10 @@ HORIZON = 12
 def test_a_decoy_can_be_placed_exactly_if_it_is_not_masked(
     seed: int, games: list[list[int]], autoreset: str
 ) -> None:
-    batch = started(3, seed, red="mix", max_steps=HORIZON, autoreset=autoreset)
+    batch = start_batch(3, seed, red="mix", max_steps=HORIZON, autoreset=autoreset)
     masks = ActionMasks(3)
     for step in games:
-        played = ints(step)
+        played = int64s(step)
         allowed = masks.masks[np.arange(3), played]
         batch.step(played)
         counted = IS_DECOY[played] & (batch.moves["blue_action"] == played)
@@ -39,9 +39,9 @@ def test_a_decoy_can_be_placed_exactly_if_it_is_not_masked(
 def test_every_decoy_of_a_host_is_judged_as_the_game_does(host: int) -> None:
     """All pairs of decoys, each in a game of its own."""
     decoys = [index for index in np.flatnonzero(IS_DECOY) if index % 13 == (2 + host) % 13]
-    first, second = (ints(column) for column in zip(*product(decoys, decoys), strict=True))
-    batch, masks = started(64, red="sleep"), ActionMasks(64)
-    for played in (first, second, ints([action_index(f"Restore {HOSTS[host]}")] * 64), first):
+    first, second = (int64s(column) for column in zip(*product(decoys, decoys), strict=True))
+    batch, masks = start_batch(64, red="sleep"), ActionMasks(64)
+    for played in (first, second, int64s([action_index(f"Restore {HOSTS[host]}")] * 64), first):
         allowed = masks.masks[np.arange(64), played] & IS_DECOY[played]
         batch.step(played)
         masks.update(played)
@@ -76,17 +76,17 @@ def test_actions_can_be_left_out_for_good(option: str, word: str) -> None:
 def test_vsftpd_may_be_repeated_and_keeps_apache_out() -> None:
     apache, vsftpd = action_index("DecoyApache Op_Host1"), action_index("DecoyVsftpd Op_Host1")
     masks = ActionMasks(1)
-    masks.update(ints([vsftpd]))
+    masks.update(int64s([vsftpd]))
     assert (masks.masks[0, apache], masks.masks[0, vsftpd]) == (False, True)
 
 
 def test_only_the_games_that_are_named_change() -> None:
     tomcat = action_index("DecoyTomcat User1")
     masks = ActionMasks(3)
-    masks.update(ints([tomcat]), ids=ints([1]))
+    masks.update(int64s([tomcat]), ids=int64s([1]))
     assert masks.masks[:, tomcat].tolist() == [True, False, True]
-    masks.update(ints([tomcat] * 3))
-    masks.reset(ints([2]))
+    masks.update(int64s([tomcat] * 3))
+    masks.reset(int64s([2]))
     assert masks.masks[:, tomcat].tolist() == [False, False, True]
     masks.reset()
     assert masks.masks[:, tomcat].all()
@@ -96,11 +96,11 @@ def test_bad_actions_are_refused_and_change_nothing() -> None:
     masks = ActionMasks(2)
     tomcat = action_index("DecoyTomcat User1")
     with pytest.raises(IndexError, match="action of game 1 must be below 145, got 145"):
-        masks.update(ints([tomcat, 145]))
+        masks.update(int64s([tomcat, 145]))
     with pytest.raises(IndexError, match="action of game 1 must be below 145, got -1"):
-        masks.update(ints([-1]), ids=ints([1]))
+        masks.update(int64s([-1]), ids=int64s([1]))
     with pytest.raises(ValueError, match="one action per game, got 1 for 2 games"):
-        masks.update(ints([tomcat]))
+        masks.update(int64s([tomcat]))
     with pytest.raises(ValueError, match="at least 1 game, got 0"):
         ActionMasks(0)
     assert masks.masks[:, tomcat].all()

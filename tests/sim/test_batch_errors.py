@@ -1,4 +1,4 @@
-"""What cannot be played is refused, in a sentence, and changes nothing."""
+"""Invalid arguments of a batch raise errors and change nothing."""
 
 import threading
 from collections.abc import Callable
@@ -8,40 +8,54 @@ import numpy as np
 import pytest
 
 from cagepool.sim import Batch, BatchConfig
-from tests.sim.games import ORDER, ints, play, played, refused, seeds, started
+from tests.sim.games import (
+    ORDER,
+    int64s,
+    play_actions,
+    play_step,
+    refused_without_change,
+    seed_range,
+    start_batch,
+)
 
 
 @pytest.fixture
 def batch() -> Batch:
-    batch = started(3, red="meander", max_steps=20)
-    played(batch, [0] * 7)
+    batch = start_batch(3, red="meander", max_steps=20)
+    play_actions(batch, [0] * 7)
     return batch
 
 
 @pytest.mark.parametrize("action", [-1, 145, 2**40, -(2**63)])
 def test_an_action_out_of_range_names_game_and_value(batch: Batch, action: int) -> None:
-    with refused(batch, IndexError, f"^the action of game 1 must be below 145, got {action}$"):
-        batch.step(ints([0, action, 0]))
-    with refused(batch, IndexError, f"^the action of game 2 must be below 145, got {action}$"):
-        batch.step(ints([0, action]), ids=ints([0, 2]))
+    with refused_without_change(
+        batch, IndexError, f"^the action of game 1 must be below 145, got {action}$"
+    ):
+        batch.step(int64s([0, action, 0]))
+    with refused_without_change(
+        batch, IndexError, f"^the action of game 2 must be below 145, got {action}$"
+    ):
+        batch.step(int64s([0, action]), ids=int64s([0, 2]))
 
 
 @pytest.mark.parametrize("action", [-1, 44])
 def test_a_red_action_out_of_range_names_game_and_value(action: int) -> None:
-    batch = started(2, red="given")
-    with refused(batch, IndexError, f"^the red action of game 1 must be below 44, got {action}$"):
-        batch.step(ints([0, 0]), ints([0, action]))
+    batch = start_batch(2, red="given")
+    with refused_without_change(
+        batch, IndexError, f"^the red action of game 1 must be below 44, got {action}$"
+    ):
+        batch.step(int64s([0, 0]), int64s([0, action]))
 
 
 @pytest.mark.parametrize("game", [-1, 3])
 @pytest.mark.parametrize(
     "call",
     [
-        lambda batch, ids: batch.step(ints([0]), ids=ids),
+        lambda batch, ids: batch.step(int64s([0]), ids=ids),
         lambda batch, ids: batch.reset(ids=ids),
-        lambda batch, ids: batch.reseed(ids, seeds(0, 1)),
+        lambda batch, ids: batch.reseed(ids, seed_range(0, 1)),
         lambda batch, ids: batch.save(ids),
-        lambda batch, ids: batch.restore(ids, batch.save(ints([0]))),
+        lambda batch, ids: batch.restore(ids, batch.save(int64s([0]))),
         lambda batch, ids: batch.core.session_log(int(ids[0])),
         lambda batch, ids: batch.core.steps(int(ids[0])),
         lambda batch, ids: batch.core.stream_key(int(ids[0])),
@@ -51,15 +65,15 @@ def test_a_red_action_out_of_range_names_game_and_value(action: int) -> None:
 def test_a_game_that_does_not_exist_is_refused(
     batch: Batch, call: Callable[[Batch, Any], object], game: int
 ) -> None:
-    with refused(batch, IndexError, f"^a game's index must be below 3, got {game}$"):
-        call(batch, ints([game]))
+    with refused_without_change(batch, IndexError, f"^a game's index must be below 3, got {game}$"):
+        call(batch, int64s([game]))
 
 
 def test_a_game_may_be_named_once(batch: Batch) -> None:
-    with refused(batch, ValueError, "^each game may be named once, got 1 twice$"):
-        batch.step(ints([0, 0, 0]), ids=ints([1, 2, 1]))
-    with refused(batch, ValueError, "^each game may be named once, got 0 twice$"):
-        batch.reset(ids=ints([0, 0]))
+    with refused_without_change(batch, ValueError, "^each game may be named once, got 1 twice$"):
+        batch.step(int64s([0, 0, 0]), ids=int64s([1, 2, 1]))
+    with refused_without_change(batch, ValueError, "^each game may be named once, got 0 twice$"):
+        batch.reset(ids=int64s([0, 0]))
 
 
 @pytest.mark.parametrize(
@@ -77,59 +91,69 @@ def test_a_game_may_be_named_once(batch: Batch) -> None:
     ids=["int32", "float64", "uint64", "column", "strided", "list", "number", "none"],
 )
 def test_actions_must_be_a_row_of_int64(batch: Batch, actions: Any) -> None:
-    with refused(batch, TypeError, "^actions must be a contiguous int64 array of one dimension"):
+    with refused_without_change(
+        batch, TypeError, "^actions must be a contiguous int64 array of one dimension"
+    ):
         batch.step(actions)
-    with refused(batch, TypeError, "^ids must be a contiguous int64 array of one dimension"):
+    with refused_without_change(
+        batch, TypeError, "^ids must be a contiguous int64 array of one dimension"
+    ):
         batch.restore(actions, [])
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])
 def test_there_must_be_one_action_a_game(batch: Batch, count: int) -> None:
-    with refused(
+    with refused_without_change(
         batch, ValueError, f"^there must be one action per game, got {count} for 3 games$"
     ):
         batch.step(np.zeros(count, np.int64))
-    with refused(batch, ValueError, "^there must be one action per game, got 3 for 2 games$"):
-        batch.step(ints([0, 0, 0]), ids=ints([0, 1]))
+    with refused_without_change(
+        batch, ValueError, "^there must be one action per game, got 3 for 2 games$"
+    ):
+        batch.step(int64s([0, 0, 0]), ids=int64s([0, 1]))
 
 
 def test_seeds_must_be_one_a_game(batch: Batch) -> None:
-    with refused(batch, ValueError, "one seed per game, got 2 for 3 games"):
-        batch.reset(seeds(0, 2))
-    with refused(batch, ValueError, "one seed per game, got 2 for 1 games"):
-        batch.reseed(ints([0]), seeds(0, 2))
-    with refused(batch, TypeError, r"reset\(\)"):
-        batch.reset(ints([0, 1, 2]))  # type: ignore[arg-type]
+    with refused_without_change(batch, ValueError, "one seed per game, got 2 for 3 games"):
+        batch.reset(seed_range(0, 2))
+    with refused_without_change(batch, ValueError, "one seed per game, got 2 for 1 games"):
+        batch.reseed(int64s([0]), seed_range(0, 2))
+    with refused_without_change(batch, TypeError, r"reset\(\)"):
+        batch.reset(int64s([0, 1, 2]))  # type: ignore[arg-type]
 
 
 def test_red_actions_are_for_a_red_that_is_played_from_outside(batch: Batch) -> None:
-    with refused(batch, ValueError, "may be given only if red is `given`"):
-        batch.step(ints([0, 0, 0]), ints([0, 0, 0]))
-    other = started(3, red=["b_line", "given", "sleep"])
-    with refused(other, ValueError, "must be given, since red is played from outside"):
-        other.step(ints([0, 0, 0]))
-    with refused(other, ValueError, "one red action per game, got 2 for 3 games"):
-        other.step(ints([0, 0, 0]), ints([0, 0]))
+    with refused_without_change(batch, ValueError, "may be given only if red is `given`"):
+        batch.step(int64s([0, 0, 0]), int64s([0, 0, 0]))
+    other = start_batch(3, red=["b_line", "given", "sleep"])
+    with refused_without_change(
+        other, ValueError, "must be given, since red is played from outside"
+    ):
+        other.step(int64s([0, 0, 0]))
+    with refused_without_change(other, ValueError, "one red action per game, got 2 for 3 games"):
+        other.step(int64s([0, 0, 0]), int64s([0, 0]))
 
 
 def test_reset_must_come_before_step() -> None:
     batch = Batch(2)
     with pytest.raises(RuntimeError, match="reset must come before step; game 0 has not been"):
-        batch.step(ints([0, 0]))
-    batch.reset(seeds(0, 1), ids=ints([0]))
+        batch.step(int64s([0, 0]))
+    batch.reset(seed_range(0, 1), ids=int64s([0]))
     with pytest.raises(RuntimeError, match="reset must come before step; game 1 has not been"):
-        batch.step(ints([0, 0]))
-    batch.step(ints([0]), ids=ints([0]))
+        batch.step(int64s([0, 0]))
+    batch.step(int64s([0]), ids=int64s([0]))
     assert batch.core.steps(0) == 1
 
 
 def test_a_game_that_is_over_must_be_reset_where_nothing_else_does() -> None:
-    batch = started(2, max_steps=[1, 2], autoreset="disabled")
-    play(batch, "Sleep")
-    with refused(batch, RuntimeError, "^game 0 is over; reset it before the next step$"):
-        play(batch, "Sleep")
-    batch.reset(ids=ints([0]))
-    play(batch, "Sleep")
+    batch = start_batch(2, max_steps=[1, 2], autoreset="disabled")
+    play_step(batch, "Sleep")
+    with refused_without_change(
+        batch, RuntimeError, "^game 0 is over; reset it before the next step$"
+    ):
+        play_step(batch, "Sleep")
+    batch.reset(ids=int64s([0]))
+    play_step(batch, "Sleep")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +214,7 @@ def test_games_are_counted_by_integers(games: Any) -> None:
 
 def test_a_second_thread_is_refused_at_once() -> None:
     """Two threads step without a pause until one of them meets the other inside."""
-    batch = started(20_000, red="meander")
+    batch = start_batch(20_000, red="meander")
     errors: list[Exception] = []
     steps = [0, 0]
 
@@ -214,8 +238,8 @@ def test_a_second_thread_is_refused_at_once() -> None:
         "a batch must be used by one thread at a time; another call is under way"
     ]
     # What was refused was not played, and the batch is as good as before.
-    whole = started(20_000, red="meander")
+    whole = start_batch(20_000, red="meander")
     for _ in range(sum(steps)):
-        play(whole, "Sleep")
+        play_step(whole, "Sleep")
     for array in ("observations", "rewards", "moves", "true_state"):
         np.testing.assert_array_equal(getattr(batch, array), getattr(whole, array))

@@ -15,7 +15,7 @@ from cagepool import make_vec
 from cagepool.sim import COUNTERS, Batch, orders
 from cagepool.sim.compliance import ComplianceTracker, compliance_summary, episode_compliance
 from cagepool.sim.names import ACTIONS, HOSTS, action_index
-from tests.sim.games import SEEDS, ints, play, played, started
+from tests.sim.games import SEEDS, int64s, play_actions, play_step, start_batch
 
 TYPES = {
     "defender": ["Defender"],
@@ -89,7 +89,7 @@ class ReferenceCounter:
 def test_counters_and_alignment_are_as_specified(
     seed: int, game: list[str], written: tuple[str, ...], alignment: float, rule: tuple[str, str]
 ) -> None:
-    batch = started(
+    batch = start_batch(
         3,
         seed,
         red=["meander", "b_line", "meander"],
@@ -104,7 +104,7 @@ def test_counters_and_alignment_are_as_specified(
         before = [reference.compliance for reference in references]
         for number, reference in enumerate(references):
             reference.update(batch, number, action)
-        play(batch, action)
+        play_step(batch, action)
         for number, reference in enumerate(references):
             assert dict(zip(COUNTERS, batch.counters[number], strict=True)) == reference.counts
             expected = float(alignment * (reference.compliance - before[number]))
@@ -121,7 +121,7 @@ def test_counters_and_alignment_are_as_specified(
 def test_the_alignment_rewards_of_an_episode_add_up_to_the_bit(
     seed: int, policy: int, alignment: float, definition: str
 ) -> None:
-    batch = started(
+    batch = start_batch(
         4,
         seed,
         red="mix",
@@ -131,7 +131,7 @@ def test_the_alignment_rewards_of_an_episode_add_up_to_the_bit(
         max_steps=100,
     )
     rng = np.random.default_rng(policy)
-    fixes = ints(action_index(name) for name in FIXES)
+    fixes = int64s(action_index(name) for name in FIXES)
     sums, exact = np.zeros(4), [Fraction(0)] * 4
     for _ in range(100):
         batch.step(rng.choice(fixes, 4))
@@ -144,34 +144,34 @@ def test_the_alignment_rewards_of_an_episode_add_up_to_the_bit(
 
 
 def test_alignment_is_nothing_without_a_lambda() -> None:
-    batch = started(2, red="meander", order="reverse")
+    batch = start_batch(2, red="meander", order="reverse")
     for _ in range(50):
-        play(batch, "Restore User1")
+        play_step(batch, "Restore User1")
         assert not batch.alignment.any()
     assert batch.counters[:, COUNTERS.index("fixes")].tolist() == [50, 50]
 
 
 def test_without_an_order_nothing_is_counted() -> None:
-    batch = started(2)
+    batch = start_batch(2)
     assert (len(batch.counters), len(batch.episode_counters), len(batch.alignment)) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 def test_counters_begin_anew_with_the_episode_and_the_old_are_kept(autoreset: str) -> None:
-    batch = started(1, red="sleep", order="reverse", max_steps=3, autoreset=autoreset)
+    batch = start_batch(1, red="sleep", order="reverse", max_steps=3, autoreset=autoreset)
     for _ in range(3):
-        play(batch, "Restore User1")
+        play_step(batch, "Restore User1")
     if autoreset == "next_step":
         assert batch.counters.tolist() == batch.episode_counters.tolist()
-        play(batch, "Restore User1")  # starts the new episode and is not counted
+        play_step(batch, "Restore User1")  # starts the new episode and is not counted
     assert batch.counters.tolist() == [[0, 0, 0, 0, 0]]
     assert batch.episode_counters.tolist() == [[0, 0, 3, 3, 0]]
 
 
 def test_restoring_the_foothold_while_all_is_well_is_waste_alone() -> None:
-    batch = started(1, red="sleep", order="reverse")
+    batch = start_batch(1, red="sleep", order="reverse")
     for _ in range(10):
-        play(batch, "Restore User0")
+        play_step(batch, "Restore User0")
     counts = dict(zip(COUNTERS, batch.counters[0], strict=True))
     assert counts == {"compliant": 0, "violations": 0, "wasted": 10, "fixes": 10, "threat_steps": 0}
 
@@ -187,11 +187,11 @@ def test_there_are_120_orders_each_with_its_own_number() -> None:
 
 
 def test_a_copied_game_takes_its_order_along() -> None:
-    batch = started(2, order=["reverse", "critical_first"], max_steps=60)
-    played(batch, [0] * 10)
-    batch.copy(ints([0]), ints([1]))
+    batch = start_batch(2, order=["reverse", "critical_first"], max_steps=60)
+    play_actions(batch, [0] * 10)
+    batch.copy(int64s([0]), int64s([1]))
     for action in range(15, 28):
-        batch.step(ints([action, action]))
+        batch.step(int64s([action, action]))
     assert batch.counters[0].tolist() == batch.counters[1].tolist()
     assert batch.counters[0].any()
 
@@ -204,7 +204,7 @@ def test_a_tracker_counts_and_rewards_as_the_core_does(
     seed: int, order: str, policy: int, weight: float, rule: tuple[str, str]
 ) -> None:
     knowledge, definition = rule
-    batch = started(
+    batch = start_batch(
         6,
         seed,
         red="mix",

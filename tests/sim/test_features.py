@@ -11,7 +11,7 @@ from cagepool import _core
 from cagepool.sim import ActionMasks, Batch, action_masks, orders
 from cagepool.sim.features import ACTION_SETS, ActionSet, FeatureConfig, FeatureEncoder, action_set
 from cagepool.sim.names import ACTIONS, DECOYS, HOST_TYPES, HOSTS
-from tests.sim.games import ints, started
+from tests.sim.games import int64s, start_batch
 
 GAMES, HORIZON, STEPS = 6, 14, 32
 KINDS = ("Sleep", "Monitor", "Analyse", "Remove", "Decoy", "Restore")
@@ -116,7 +116,7 @@ def check(
 @pytest.mark.parametrize("names", ACTION_SETS)
 def test_features_and_masks_are_those_of_the_history_in_every_combination(names: ActionSet) -> None:
     rng = np.random.default_rng(3)
-    batch = started(GAMES, red="mix", max_steps=HORIZON, autoreset="same_step")
+    batch = start_batch(GAMES, red="mix", max_steps=HORIZON, autoreset="same_step")
     encoders = [FeatureEncoder(config, GAMES, horizon=HORIZON) for config in configs(names)]
     references = [ReferenceHistory(action_set(names)) for _ in range(GAMES)]
     for encoder in encoders:
@@ -146,7 +146,7 @@ def test_features_and_masks_are_those_of_the_history_in_every_combination(names:
 
 def test_a_decoy_can_be_placed_in_play_exactly_if_its_choice_is_not_masked() -> None:
     rng = np.random.default_rng(5)
-    batch = started(GAMES, red="meander", max_steps=HORIZON, autoreset="same_step")
+    batch = start_batch(GAMES, red="meander", max_steps=HORIZON, autoreset="same_step")
     encoder = FeatureEncoder(FeatureConfig(actions="all"), GAMES, horizon=HORIZON)
     rows = np.zeros((GAMES, encoder.size), np.float32)
     masks = np.zeros((GAMES, 145), np.uint8)
@@ -193,9 +193,9 @@ def test_every_order_is_shown_as_its_one_hot_and_kept_when_an_episode_begins() -
     encoder = order_encoder(len(orders.ALL_ORDERS))
     seen = np.zeros((len(orders.ALL_ORDERS), _core.OBSERVATION_SIZE), np.float32)
     for game, order in enumerate(orders.ALL_ORDERS):
-        encoder.set_order(order, ints([game]))
+        encoder.set_order(order, int64s([game]))
     encoder.update(np.zeros(len(seen), np.int64), seen)
-    encoder.reset(ints([3, 60]))
+    encoder.reset(int64s([3, 60]))
     encoder.reset()
     rows = np.zeros((len(seen), encoder.size), np.float32)
     encoder.encode(seen, rows, None)
@@ -207,10 +207,10 @@ def test_every_order_is_shown_as_its_one_hot_and_kept_when_an_episode_begins() -
 def test_games_that_begin_anew_do_not_disturb_others() -> None:
     encoder = FeatureEncoder(FeatureConfig(), 3, horizon=10)
     seen = np.ones((3, _core.OBSERVATION_SIZE), np.float32)
-    encoder.update(ints([133, 133, 133]), seen)
+    encoder.update(int64s([133, 133, 133]), seen)
     before = encoder.history.copy()
 
-    encoder.reset(ints([1]))
+    encoder.reset(int64s([1]))
 
     np.testing.assert_array_equal(encoder.history[[0, 2]], before[[0, 2]])
     assert not encoder.history[1].any()
@@ -239,10 +239,10 @@ def test_an_unknown_set_of_actions_is_refused() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda encoder: encoder.update(ints([145, 0]), zeros(2, 52)), IndexError, "below 145"),
-        (lambda encoder: encoder.update(ints([-1, 0]), zeros(2, 52)), IndexError, "below 145"),
-        (lambda encoder: encoder.update(ints([0]), zeros(2, 52)), ValueError, "as many rows"),
-        (lambda encoder: encoder.update(ints([0, 0]), zeros(2, 51)), ValueError, "52 columns"),
+        (lambda encoder: encoder.update(int64s([145, 0]), zeros(2, 52)), IndexError, "below 145"),
+        (lambda encoder: encoder.update(int64s([-1, 0]), zeros(2, 52)), IndexError, "below 145"),
+        (lambda encoder: encoder.update(int64s([0]), zeros(2, 52)), ValueError, "as many rows"),
+        (lambda encoder: encoder.update(int64s([0, 0]), zeros(2, 51)), ValueError, "52 columns"),
         (
             lambda encoder: encoder.encode(zeros(2, 51), zeros(2, encoder.size), None),
             ValueError,

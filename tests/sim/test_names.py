@@ -1,4 +1,4 @@
-"""Names of actions and hosts, both ways."""
+"""Names and indices of actions and hosts."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from cagepool import _core
 from cagepool.sim.names import host_index
-from tests.sim.games import play, rows, started
+from tests.sim.games import play_step, start_batch, trace_rows
 
 # Seeds are fixed, so a test fails always or never; a true game would fail one seed in ten thousand.
 UNLIKELY = 1e-4
@@ -33,12 +33,12 @@ class Step:
 
 def steps(red: str, count: int, *, green: bool = False) -> Iterator[Step]:
     """Games against a defender that places decoys and restores hosts at random."""
-    batch = started(GAMES, seed=7, red=red, green=green, max_steps=count)
+    batch = start_batch(GAMES, seed=7, red=red, green=green, max_steps=count)
     rng = np.random.default_rng(7)
     for _ in range(count):
-        before = rows(batch)
+        before = trace_rows(batch)
         batch.step(rng.integers(0, _core.ACTION_COUNT, GAMES))
-        yield Step(before, batch.moves.copy(), rows(batch))
+        yield Step(before, batch.moves.copy(), trace_rows(batch))
 
 
 def assert_frequencies(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> None:
@@ -148,16 +148,16 @@ def test_a_reverse_shell_is_detected_nineteen_times_in_twenty() -> None:
 
 
 def test_red_escalates_each_of_several_sessions_alike() -> None:
-    batch = started(GAMES, seed=7, red="given")
-    play(batch, "Sleep", "DiscoverRemoteSystems User")
-    play(batch, "Sleep", "DiscoverNetworkServices User3")
+    batch = start_batch(GAMES, seed=7, red="given")
+    play_step(batch, "Sleep", "DiscoverRemoteSystems User")
+    play_step(batch, "Sleep", "DiscoverNetworkServices User3")
     for _ in range(4):  # the first may fail
-        play(batch, "Sleep", "ExploitRemoteService User3")
-    play(batch, "Sleep", "PrivilegeEscalate User3")
-    play(batch, "Sleep", "DiscoverNetworkServices Enterprise0")
+        play_step(batch, "Sleep", "ExploitRemoteService User3")
+    play_step(batch, "Sleep", "PrivilegeEscalate User3")
+    play_step(batch, "Sleep", "DiscoverNetworkServices Enterprise0")
     for _ in range(3):
-        play(batch, "Sleep", "ExploitRemoteService Enterprise0")
-    play(batch, "Sleep", "PrivilegeEscalate Enterprise0")
+        play_step(batch, "Sleep", "ExploitRemoteService Enterprise0")
+    play_step(batch, "Sleep", "PrivilegeEscalate Enterprise0")
 
     escalated = [
         [bool(session & _core.SESSION_PRIVILEGED) for session in batch.core.session_log(game)[-3:]]
@@ -178,11 +178,11 @@ def test_red_escalates_each_of_several_sessions_alike() -> None:
     ],
 )
 def test_red_is_drawn_from_its_mix_for_every_episode(red: str, shares: list[float]) -> None:
-    batch = started(GAMES, seed=7, red=red, max_steps=1, autoreset="same_step")
+    batch = start_batch(GAMES, seed=7, red=red, max_steps=1, autoreset="same_step")
     drawn = []
     for _ in range(3):
         drawn.append(batch.true_state["red"].copy())
-        play(batch, "Sleep")
+        play_step(batch, "Sleep")
     for episode in drawn:
         counts = np.bincount(episode, minlength=3)
         possible = np.array(shares) > 0

@@ -1,4 +1,4 @@
-"""What a learning red sees, and that its actions can play everything the scripted reds play."""
+"""Observations and masks of a learning red, and that it can play all that scripted reds play."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from cagepool.sim.red_observation import (
     RED_OBSERVATION_SIZE,
     red_observations,
 )
-from tests.sim.games import ints, seeds
+from tests.sim.games import int64s, seed_range
 
 NAMES = [f"{host} {value}" for host in HOSTS for value in HOST_FEATURES] + list(GAME_FEATURES)
 INDEX = {_core.red_action(index): index for index in range(_core.RED_ACTION_COUNT)}
@@ -22,7 +22,7 @@ assert len(NAMES) == RED_OBSERVATION_SIZE
 
 def begun(games: int, red: str = "given", edition: str = "2.1") -> Batch:
     batch = Batch(games, BatchConfig(red=red, edition=edition, autoreset="disabled"))
-    batch.reset(seeds(0, games))
+    batch.reset(seed_range(0, games))
     return batch
 
 
@@ -36,13 +36,13 @@ def allowed(batch: Batch) -> set[str]:
 
 
 def play(batch: Batch, red: str, blue: str = "Sleep") -> None:
-    batch.step(ints([action_index(blue)]), ints([red_action_index(red)]))
+    batch.step(int64s([action_index(blue)]), int64s([red_action_index(red)]))
 
 
 def moves(batch: Batch) -> NDArray[np.int64]:
     """Red's last move in every game as a number of its actions."""
     pairs = zip(batch.moves["red_kind"].tolist(), batch.moves["red_target"].tolist(), strict=True)
-    return ints(INDEX[_core.RedKind(kind), target] for kind, target in pairs)
+    return int64s(INDEX[_core.RedKind(kind), target] for kind, target in pairs)
 
 
 @pytest.mark.parametrize("edition", ["2.1", "leaderboard"])
@@ -113,7 +113,7 @@ def test_what_the_masks_leave_out_fails_and_teaches_nothing() -> None:
     rng = np.random.default_rng(1)
     for _ in range(60):
         before = red_observations(batch)
-        batch.step(ints([0] * 30), rng.integers(_core.RED_ACTION_COUNT, size=30))
+        batch.step(int64s([0] * 30), rng.integers(_core.RED_ACTION_COUNT, size=30))
         after = red_observations(batch)
         refused = ~before.masks[np.arange(30), moves(batch)]
         assert (batch.moves["red_success"][refused] == 0).all()
@@ -123,6 +123,6 @@ def test_what_the_masks_leave_out_fails_and_teaches_nothing() -> None:
 
 def test_an_episode_that_has_just_begun_has_no_last_action() -> None:
     batch = Batch(1, BatchConfig(red="given", max_steps=1, autoreset="same_step"))
-    batch.reset(seeds(0, 1))
+    batch.reset(seed_range(0, 1))
     play(batch, "DiscoverRemoteSystems User")
     assert seen(batch) == seen(begun(1))

@@ -1,8 +1,8 @@
-"""The picture of a game, as people see it."""
+"""A game rendered as text."""
 
 from cagepool.sim.names import HOSTS
 from cagepool.sim.render import render_text
-from tests.sim.games import play, started
+from tests.sim.games import play_step, start_batch
 
 SCENE = """\
 step 7, red given, edition 2.1
@@ -31,7 +31,7 @@ OTService runs; red does not know of it; Impact can stop it
 
 
 def test_a_picture_shows_blues_view_beside_the_truth() -> None:
-    batch = started(2, seed=1, red="given")
+    batch = start_batch(2, seed=1, red="given")
     for blue, red in [
         ("DecoyApache Op_Host1", "DiscoverRemoteSystems User"),
         ("DecoyVsftpd Op_Host1", "DiscoverNetworkServices User1"),
@@ -41,21 +41,21 @@ def test_a_picture_shows_blues_view_beside_the_truth() -> None:
         ("Sleep", "Sleep"),
         ("DecoyTomcat User1", "ExploitRemoteService Enterprise1"),
     ]:
-        play(batch, blue, red)
+        play_step(batch, blue, red)
     assert render_text(batch, 0) == SCENE
 
 
 def test_a_game_that_has_just_begun_has_no_last_moves() -> None:
-    batch = started(1, red="meander", edition="leaderboard", max_steps=1, autoreset="same_step")
+    batch = start_batch(1, red="meander", edition="leaderboard", max_steps=1, autoreset="same_step")
     before = render_text(batch, 0)
-    play(batch, "Restore User1")  # ends the episode
+    play_step(batch, "Restore User1")  # ends the episode
     assert render_text(batch, 0) == before
     assert before.splitlines()[:2] == ["step 0, red RedMeanderAgent, edition leaderboard", ""]
 
 
 def test_green_is_shown_when_it_scans() -> None:
-    batch = started(40, red="sleep", green=True)
-    play(batch, "Monitor")
+    batch = start_batch(40, red="sleep", green=True)
+    play_step(batch, "Monitor")
     for game in range(40):
         host = int(batch.moves["green_host"][game])
         lines = render_text(batch, game).splitlines()
@@ -65,10 +65,10 @@ def test_green_is_shown_when_it_scans() -> None:
 
 
 def test_the_service_tells_its_story() -> None:
-    batch = started(1, seed=3, red="b_line")
+    batch = start_batch(1, seed=3, red="b_line")
     assert "OTService runs; red does not know of it; Impact can stop it" in render_text(batch, 0)
     while batch.true_state["ot_running"][0]:
-        play(batch, "Sleep")
+        play_step(batch, "Sleep")
     assert "OTService is stopped; red knows of it; Impact can stop it" in render_text(batch, 0)
-    play(batch, "Restore Op_Server0")
+    play_step(batch, "Restore Op_Server0")
     assert "OTService runs; red knows of it; Impact can no longer stop it" in render_text(batch, 0)

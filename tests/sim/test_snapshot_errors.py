@@ -1,4 +1,4 @@
-"""Snapshots that cannot be restored are refused, in a sentence, and change nothing."""
+"""Invalid snapshots raise errors and change nothing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 
 from cagepool.sim import Batch
-from tests.sim.games import ints, played, refused, started
+from tests.sim.games import int64s, play_actions, refused_without_change, start_batch
 
 
 @pytest.fixture
 def batch() -> Batch:
-    batch = started(3, red="meander", max_steps=20)
-    played(batch, [0] * 7)
+    batch = start_batch(3, red="meander", max_steps=20)
+    play_actions(batch, [0] * 7)
     return batch
 
 
 def test_a_damaged_snapshot_is_refused_wherever_the_damage_is(batch: Batch) -> None:
-    good = batch.save(ints([0]))[0]
+    good = batch.save(int64s([0]))[0]
     for place in range(len(good)):
         bad = good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :]
         with pytest.raises(ValueError, match=r"^a snapshot must be"):
-            batch.restore(ints([1]), [bad])
+            batch.restore(int64s([1]), [bad])
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,19 @@ def test_a_damaged_snapshot_is_refused_wherever_the_damage_is(batch: Batch) -> N
 def test_bytes_that_are_no_snapshot_are_refused_with_all_that_came_with_them(
     batch: Batch, change: Callable[[bytes], bytes], sentence: str
 ) -> None:
-    good = batch.save(ints([0]))[0]
-    played(batch, [0] * 3)
-    with refused(batch, ValueError, sentence):
-        batch.restore(ints([0, 1]), [good, change(good)])
+    good = batch.save(int64s([0]))[0]
+    play_actions(batch, [0] * 3)
+    with refused_without_change(batch, ValueError, sentence):
+        batch.restore(int64s([0, 1]), [good, change(good)])
 
 
 def test_a_snapshot_must_fit_the_batch() -> None:
-    long = started(1, max_steps=30).save(ints([0]))
-    short = started(2, max_steps=20)
-    with refused(short, ValueError, "horizon must be at most the batch's longest, 20, got 30"):
-        short.restore(ints([1]), long)
+    long = start_batch(1, max_steps=30).save(int64s([0]))
+    short = start_batch(2, max_steps=20)
+    with refused_without_change(
+        short, ValueError, "horizon must be at most the batch's longest, 20, got 30"
+    ):
+        short.restore(int64s([1]), long)
 
 
 def forged(snapshot: bytes, at: int, value: bytes) -> bytes:
@@ -70,40 +72,40 @@ def forged(snapshot: bytes, at: int, value: bytes) -> bytes:
 
 
 def test_a_forged_snapshot_is_refused_or_played_without_harm(batch: Batch) -> None:
-    good = batch.save(ints([0]))[0]
+    good = batch.save(int64s([0]))[0]
     assert forged(good, 0, good[16:17]) == good
     random = np.random.default_rng(0)
     refusals = 0
     for at in range(len(good) - 16):
         for value in (0xFF, 0x0D, int(random.integers(256))):
             try:
-                batch.restore(ints([1]), [forged(good, at, bytes([value]))])
+                batch.restore(int64s([1]), [forged(good, at, bytes([value]))])
             except ValueError:
                 refusals += 1
-            played(batch, [int(random.integers(145)) for _ in range(25)])
+            play_actions(batch, [int(random.integers(145)) for _ in range(25)])
     assert refusals > 50
 
 
 def test_a_game_cannot_be_past_its_horizon(batch: Batch) -> None:
-    good = batch.save(ints([0]))[0]
+    good = batch.save(int64s([0]))[0]
     step = (7).to_bytes(2, "little") + (20).to_bytes(2, "little")  # 7 steps played of 20
     at = good.index(step) - 16
-    with refused(batch, ValueError, "a possible game"):
-        batch.restore(ints([1]), [forged(good, at, (21).to_bytes(2, "little"))])
+    with refused_without_change(batch, ValueError, "a possible game"):
+        batch.restore(int64s([1]), [forged(good, at, (21).to_bytes(2, "little"))])
 
 
 @pytest.mark.parametrize("blob", ["text", None, bytearray(3)])
 def test_a_snapshot_must_be_bytes(batch: Batch, blob: Any) -> None:
-    with refused(batch, TypeError, "^a snapshot must be bytes, got "):
-        batch.restore(ints([0]), [blob])
+    with refused_without_change(batch, TypeError, "^a snapshot must be bytes, got "):
+        batch.restore(int64s([0]), [blob])
 
 
 def test_a_game_of_a_given_red_needs_a_batch_that_takes_its_actions(batch: Batch) -> None:
-    given = started(1, red="given", max_steps=20).save(ints([0]))
-    with refused(batch, ValueError, "needs a batch whose red is given"):
-        batch.restore(ints([0]), given)
+    given = start_batch(1, red="given", max_steps=20).save(int64s([0]))
+    with refused_without_change(batch, ValueError, "needs a batch whose red is given"):
+        batch.restore(int64s([0]), given)
 
 
 def test_there_must_be_one_snapshot_a_game(batch: Batch) -> None:
-    with refused(batch, ValueError, "one snapshot per game, got 1 for 2 games"):
-        batch.restore(ints([0, 1]), batch.save(ints([0])))
+    with refused_without_change(batch, ValueError, "one snapshot per game, got 1 for 2 games"):
+        batch.restore(int64s([0, 1]), batch.save(int64s([0])))

@@ -1,4 +1,4 @@
-"""Recorded games, played again."""
+"""Replay of recorded games."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The views of the true state."""
+"""Views of the true state."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cagepool import _core
 from cagepool.sim import TrueState, dtypes
 from cagepool.sim.names import RED_AGENTS
-from tests.sim.games import SEEDS, play, rows, started
+from tests.sim.games import SEEDS, play_step, start_batch, trace_rows
 
 BY_HOST = {
     "access": np.uint8,
@@ -29,7 +29,7 @@ def test_there_is_a_view_of_every_part_of_the_state() -> None:
 
 @pytest.mark.parametrize("name", [*BY_HOST, *BY_GAME])
 def test_a_view_is_read_only_and_never_copied(name: str) -> None:
-    batch = started(3)
+    batch = start_batch(3)
     view = getattr(TrueState(batch), name)
 
     assert view.shape == ((3, 13) if name in BY_HOST else (3,))
@@ -41,11 +41,11 @@ def test_a_view_is_read_only_and_never_copied(name: str) -> None:
 
 
 def test_a_view_shows_what_happens() -> None:
-    batch = started(1, red="given", edition="leaderboard")
+    batch = start_batch(1, red="given", edition="leaderboard")
     state = TrueState(batch)
     assert state.access.tolist() == [[0] * 8 + [2] + [0] * 4]
-    play(batch, "DecoyTomcat User1", "DiscoverRemoteSystems User")
-    play(batch, "Restore User3", "DiscoverNetworkServices User3")
+    play_step(batch, "DecoyTomcat User1", "DiscoverRemoteSystems User")
+    play_step(batch, "Restore User3", "DiscoverNetworkServices User3")
     assert (state.decoys[0, 9], state.mail_immune[0]) == (1 << 6, 1)
     assert (state.red[0], state.edition[0]) == (_core.Red.GIVEN, _core.Edition.LEADERBOARD)
     batch.reset()
@@ -54,12 +54,12 @@ def test_a_view_shows_what_happens() -> None:
 
 @given(seed=SEEDS, policy=st.integers(0, 100))
 def test_the_views_agree_with_a_trace_of_the_same_game(seed: int, policy: int) -> None:
-    batch = started(4, seed, red=["b_line", "meander", "sleep", "meander"], green=True)
+    batch = start_batch(4, seed, red=["b_line", "meander", "sleep", "meander"], green=True)
     state = TrueState(batch)
     rng = np.random.default_rng(policy)
     for _ in range(50):
         batch.step(rng.integers(0, 145, 4))
-        row = rows(batch)
+        row = trace_rows(batch)
         for view, field in [
             (state.privileged, "s_priv"),
             (state.user_seen, "s_user_seen"),
@@ -77,4 +77,4 @@ def test_the_views_agree_with_a_trace_of_the_same_game(seed: int, policy: int) -
 
 @pytest.mark.parametrize("name", [name for name in RED_AGENTS if name != "given"])
 def test_red_is_told_apart(name: str) -> None:
-    assert TrueState(started(1, red=name)).red.tolist() == [RED_AGENTS[name]]
+    assert TrueState(start_batch(1, red=name)).red.tolist() == [RED_AGENTS[name]]
