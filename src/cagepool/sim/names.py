@@ -31,6 +31,7 @@ SUBNET_HOSTS = {
 }
 HOST_SUBNET = {host: subnet for subnet, hosts in SUBNET_HOSTS.items() for host in hosts}
 HOST_TYPES = ("defender", "enterprise", "op_server", "op_host", "user")
+# In the specified definition of compliance User0 has no type (docs/workflow.md, section 1).
 HOST_TYPE = {host: host.rstrip("0123456789").lower() for host in HOSTS}
 assert len(HOSTS) == _core.HOST_COUNT
 assert len(SUBNETS) == _core.SUBNET_COUNT

@@ -31,9 +31,8 @@ def _knowledge_column(action: int) -> int:
 _KNOWLEDGE_COLUMNS = np.array(
     [_knowledge_column(action) for action in range(1, _core.RED_ACTION_COUNT)]
 )
-_PORT_BITS = np.array(
-    [8, *range(len(EXPLOITS))]
-)  # of a trace's s_red_ports; bit 8: the host was scanned
+# Bits of a trace's s_red_ports; bit 8: the host was scanned.
+_PORT_BITS = np.array([8, *range(len(EXPLOITS))])
 
 
 class RedObservations(NamedTuple):
