@@ -30,7 +30,7 @@ def test_a_table_stands_beside_published_results_and_is_written(folder: Path) ->
     assert "    KEEP" in {line[:8] for line in lines}
     assert "  KEEP: -58.46 (measured, 100 episodes)" in lines
     assert any(line.split() == ["KEEP", "-3.82", "-6.71", "-14.12"] for line in lines)
-    assert "where the loss goes, mean of 100 steps" in lines
+    assert "mean loss per episode of 100 steps, by cause" in lines
     assert lines[-1] == f"written to {folder}: evaluation.json, games.json"
     assert max(len(line) for line in lines[:-1]) <= 80
     read = json.loads((folder / "evaluation.json").read_text())
@@ -65,7 +65,7 @@ def test_another_edition_than_that_of_the_training_is_told_and_kept_apart(
 
     printed = capsys.readouterr().out
     assert "edition leaderboard, 20 episodes" in printed
-    assert "It was trained on edition 2.1, which is another game." in printed
+    assert "The policy was trained on another edition, 2.1." in printed
     assert f"written to {folder}: evaluation-leaderboard.json" in printed
     assert not (folder / "evaluation.json").exists()
 
@@ -86,7 +86,7 @@ def test_keeping_an_order_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run(["evaluate", str(folder), *FEW]) == 0
 
     printed = capsys.readouterr().out
-    assert "keeping the order reverse" in printed
+    assert "compliance with the order reverse" in printed
     assert "wasted fixes" in printed
 
 

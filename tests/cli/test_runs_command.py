@@ -73,7 +73,7 @@ def test_the_best_is_told_for_each_edition(capsys: pytest.CaptureFixture[str]) -
         line.startswith(f"best total, edition 2.1: {totals[best]}, {best:.2f} ±") for line in lines
     )
     assert any(line.startswith(f"best total, edition leaderboard: {other}, ") for line in lines)
-    assert "best check, mix, edition 2.1, 100 steps: runs/n0, -30.00 ± 0.50" in lines
+    assert "best evaluation, mix, edition 2.1, 100 steps: runs/n0, -30.00 ± 0.50" in lines
 
 
 def test_checks_against_other_reds_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +82,7 @@ def test_checks_against_other_reds_are_not_compared(capsys: pytest.CaptureFixtur
 
     lines = listed(capsys)
 
-    checks = [line for line in lines if line.startswith("best check")]
+    checks = [line for line in lines if line.startswith("best evaluation")]
     assert [line.split()[2] for line in checks] == ["meander,", "b_line,"]
 
 

@@ -40,6 +40,10 @@ FLAGS = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
 # Flags of nested settings are flat.
 NESTED_FLAGS = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
 POSITIONAL_MARKER = get_args(tyro.conf.Positional[str])[1]
+EDITION_HELP = (
+    "2.1 (the CybORG release that is installed today) or leaderboard (the release behind the "
+    "published scores). Default: the edition of the run's training, else 2.1."
+)
 RLLIB_CHECKPOINT = "rllib_checkpoint.json"  # in every checkpoint folder of RLlib
 
 Command = TypeVar("Command")
@@ -79,7 +83,7 @@ class RunFlags(Unchecked, RunConfig):
 
 
 def group_flags(config: TrainConfig) -> dict[str, Any]:
-    """The groups of a training's configuration, as flags."""
+    """Groups of flags with the values of a configuration."""
     return {
         "env": EnvFlags(**vars(config.env)),
         "ppo": PpoFlags(**vars(config.ppo)),
@@ -148,7 +152,7 @@ def suggestion(given: str, choices: Iterable[str]) -> str:
 
 
 def resolve_blue(name: str, which: str = "best") -> ResolvedPolicy:
-    """The scripted defender of that name, or the policy in that folder, also of RLlib.
+    """Scripted defender of that name, or policy in that run folder or RLlib checkpoint.
 
     Raises:
         ValueError: there is no such defender, or the folder holds no policy for CAGE-2.
@@ -208,7 +212,7 @@ def flag_errors(kind: type[TrainConfig] = TrainConfig) -> Iterator[None]:
 
 
 def flag_of(setting: str, kind: type[TrainConfig] = TrainConfig) -> str:
-    """The flag of a setting that is given as group.name."""
+    """Flag of a setting, which is given as group.name."""
     flags = {f"{group}.{name}": flat for flat, (group, name) in kind.flat_names().items()}
     flags["ppo.overlap"] = "async"
     return "--" + flags[setting].replace("_", "-")

@@ -1,4 +1,4 @@
-"""`cagepool evaluate`: a policy or a scripted defender by the official protocol."""
+"""`cagepool evaluate`: evaluate a policy or a scripted defender by the official protocol."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from cagepool import runs
-from cagepool.cli.args import resolve_blue
+from cagepool.cli.args import EDITION_HELP, resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import ReferenceScores, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
@@ -26,42 +26,45 @@ from cagepool.evaluate.reward_breakdown import CAUSES
 from cagepool.evaluate.rollout import Engine, NativeEngine, Trial
 from cagepool.sim.names import OFFICIAL_REDS
 
-SHOWN = 3  # published results that are printed, the best ones
-EPISODES = {"native": protocol.EPISODES, "cyborg": 100}  # CybORG plays a few games a second
+PUBLISHED_ROWS = 3  # the best published results
+EPISODES = {"native": protocol.EPISODES, "cyborg": 100}  # CybORG plays a few games per second
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Play 30, 50 and 100 steps against three reds, and compare with what others have scored."""
+    """Evaluate a defender by the official protocol, beside published scores.
+
+    The protocol has nine cells: 30, 50 and 100 steps against three red agents. The result of a run
+    is written to its folder.
+    """
 
     blue: Annotated[
         Positional[str],
         arg(
             metavar="RUN|NAME",
-            help=f"A run folder, a checkpoint of RLlib, or one of {', '.join(SCRIPTED)}.",
+            help=f"Defender: a run folder, an RLlib checkpoint, or one of {', '.join(SCRIPTED)}.",
         ),
     ]
     episodes: int | None = None
-    """Games against each red: 1000, or 100 in CybORG, which is slow."""
+    """Games per red agent. Default: 1000 native games, or 100 games in CybORG."""
     env: Literal["native", "cyborg"] = "native"
-    """Who plays the games; what CybORG gives is compared with 1000 native games or more."""
-    edition: str | None = None
-    """2.1 or leaderboard; by default that on which the run was trained, or 2.1."""
+    """Simulator. Scores in CybORG are compared with those of at least 1000 native games."""
+    edition: Annotated[str | None, arg(help=EDITION_HELP)] = None
     which: Literal["best", "last"] = "best"
-    """The policy that did best in the checks during training, or the last one."""
+    """Checkpoint: the best in the evaluations during training, or the last one."""
     seed: int = protocol.SEED
-    """Decides all luck; no seed plays games of the training."""
+    """Random seed of the games. Training uses other games, whatever the seed."""
     checkout: Annotated[
-        str | None, arg(help=f"Folder of CybORG, if neither {VARIABLE} names it nor pip has it.")
+        str | None, arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package.")
     ] = None
     json: bool = False
     """Print JSON instead of tables."""
 
 
 def evaluate(command: Evaluate) -> None:
-    """Evaluate, print what came of it, and write it into the run folder."""
+    """Evaluate a defender, print its scores, and write them to its run folder."""
     blue = resolve_blue(command.blue, command.which)
-    engine = _engine(command)
+    engine = _make_engine(command)
     trial = Trial(
         episodes=EPISODES[command.env] if command.episodes is None else command.episodes,
         edition=blue.edition(command.edition),
@@ -70,11 +73,11 @@ def evaluate(command: Evaluate) -> None:
         knowledge=blue.knowledge,
         definition=blue.definition,
     )
-    result = _played(blue, trial, engine)
+    result = _play_protocol(blue, trial, engine)
     native = None
     if command.env != "native":
-        more = replace(trial, episodes=max(trial.episodes, EPISODES["native"]))
-        native = _played(blue, more, NativeEngine())
+        episodes = max(trial.episodes, EPISODES["native"])
+        native = _play_protocol(blue, replace(trial, episodes=episodes), NativeEngine())
     console = CommandConsole()
     if command.json:
         console.out(runs.to_json(result.to_file(native), indent=2))
@@ -91,7 +94,7 @@ def evaluate(command: Evaluate) -> None:
             console.print(f"written to {blue.run}: {', '.join(names)}", soft_wrap=True)
 
 
-def _engine(command: Evaluate) -> Engine:
+def _make_engine(command: Evaluate) -> Engine:
     if command.env == "native":
         return NativeEngine()
     try:
@@ -100,7 +103,7 @@ def _engine(command: Evaluate) -> Engine:
         raise ValueError(str(error)) from None
 
 
-def _played(blue: ResolvedPolicy, trial: Trial, engine: Engine) -> Evaluation:
+def _play_protocol(blue: ResolvedPolicy, trial: Trial, engine: Engine) -> Evaluation:
     with progress_bars() as progress:
         bar = progress.add_task(
             f"playing, {engine.name}", total=trial.episodes * len(OFFICIAL_REDS)
@@ -110,21 +113,21 @@ def _played(blue: ResolvedPolicy, trial: Trial, engine: Engine) -> Evaluation:
 
 def _print(console: Console, result: Evaluation, native: Evaluation | None) -> None:
     blue, trial = result.policy, result.trial
-    who = f"{blue.name} ({blue.checkpoint})" if blue.checkpoint else blue.name
-    beside = [*_published(trial.edition)]
+    name = f"{blue.name} ({blue.checkpoint})" if blue.checkpoint else blue.name
+    references = [*_published_scores(trial.edition)]
     if native:
-        who += " in CybORG"
-        beside = [*_compared(result, native), *beside]
-    print_scores(console, who, result.table, beside)
+        name += " in CybORG"
+        references = [*_native_scores(result, native), *references]
+    print_scores(console, name, result.table, references)
     if blue.trained_on not in (None, trial.edition):
-        console.print(f"It was trained on edition {blue.trained_on}, which is another game.")
+        console.print(f"The policy was trained on another edition, {blue.trained_on}.")
     console.print()
     _print_loss(console, result)
     _print_compliance(console, result)
 
 
-def _published(edition: str) -> Iterator[ReferenceScores]:
-    for row in PUBLISHED[edition][:SHOWN]:
+def _published_scores(edition: str) -> Iterator[ReferenceScores]:
+    for row in PUBLISHED[edition][:PUBLISHED_ROWS]:
         cells = {
             red: {length: f"{mean:.2f}" for length, mean in means.items()}
             for red, means in row.cells.items()
@@ -132,7 +135,7 @@ def _published(edition: str) -> Iterator[ReferenceScores]:
         yield ReferenceScores(row.name, cells, f"{row.total:.2f} ({row.how})")
 
 
-def _compared(result: Evaluation, native: Evaluation) -> Iterator[ReferenceScores]:
+def _native_scores(result: Evaluation, native: Evaluation) -> Iterator[ReferenceScores]:
     table = native.table
     assert table.total
     cells = {
@@ -142,19 +145,19 @@ def _compared(result: Evaluation, native: Evaluation) -> Iterator[ReferenceScore
     yield ReferenceScores(
         "native", cells, f"{format_score(table.total)}, {table.trial.episodes} episodes"
     )
-    apart = protocol.score_differences(result.table, table)
+    differences = protocol.score_differences(result.table, table)
     errors = {
         red: {length: f"{error:+.1f} s.e." for length, error in row.items()}
-        for red, row in apart.cells.items()
+        for red, row in differences.cells.items()
     }
-    yield ReferenceScores("difference", errors, f"{apart.total:+.1f} standard errors")
+    yield ReferenceScores("difference", errors, f"{differences.total:+.1f} standard errors")
 
 
 def _print_loss(console: Console, result: Evaluation) -> None:
-    console.print(f"where the loss goes, mean of {result.trial.max_steps} steps")
+    console.print(f"mean loss per episode of {result.trial.max_steps} steps, by cause")
     table = Table("red", box=box.SIMPLE_HEAD)
-    for part in CAUSES:
-        table.add_column(part.replace("_", " "), justify="right")
+    for cause in CAUSES:
+        table.add_column(cause.replace("_", " "), justify="right")
     for red, games in result.statistics.items():
         table.add_row(red, *(f"{loss:.2f}" for loss in games.mean_loss().values()))
     console.print(table)
@@ -163,7 +166,7 @@ def _print_loss(console: Console, result: Evaluation) -> None:
 def _print_compliance(console: Console, result: Evaluation) -> None:
     if result.trial.order is None:
         return
-    console.print(f"keeping the order {result.trial.order}")
+    console.print(f"compliance with the order {result.trial.order}")
     table = Table("red", box=box.SIMPLE_HEAD)
     for name in ("compliance", "coverage", "decisions", "wasted fixes"):
         table.add_column(name, justify="right")

@@ -1,4 +1,4 @@
-"""`cagepool play`: a defender, its score and, on request, one of its games."""
+"""`cagepool play`: print the scores of a defender and, with --verbose, one game per red agent."""
 
 import json
 import textwrap
@@ -11,7 +11,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import evaluate
-from cagepool.cli.args import resolve_blue
+from cagepool.cli.args import EDITION_HELP, resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import SCRIPTED, Defender
@@ -21,10 +21,10 @@ from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import ScoreTable
 from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
 
-TURN = "{:>3} {:<27} {:<2} {:<35} {:<2} {:>6}"  # the longest names fit into 80 columns
+TURN_FORMAT = "{:>3} {:<27} {:<2} {:<35} {:<2} {:>6}"  # 80 columns with the longest names
 INDENT = " " * 4
 UNBROKEN = "\N{NO-BREAK SPACE}"
-OK = {True: "ok", False: "no", None: "-"}
+SUCCESS = {True: "ok", False: "no", None: "-"}
 LEGEND = """\
 Blue sees two bits of activity (10 scan, 11 exploit) and two of compromise
 (10 unknown, 01 user, 11 privileged) for every host where any is set."""
@@ -32,33 +32,32 @@ Blue sees two bits of activity (10 scan, 11 exploit) and two of compromise
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """Play a defender and print its mean total reward ± standard error."""
+    """Play a defender against red agents and print its mean total reward ± standard error."""
 
     red: Annotated[
-        tuple[str, ...], arg(help=f"Red agents: {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.")
+        tuple[str, ...],
+        arg(help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}."),
     ] = OFFICIAL_REDS
-    blue: Annotated[str, arg(help=f"The defender: {', '.join(SCRIPTED)}, or a run folder.")] = (
-        "react-restore"
-    )
+    blue: Annotated[
+        str, arg(help=f"Defender: {', '.join(SCRIPTED)}, a run folder, or an RLlib checkpoint.")
+    ] = "react-restore"
     episodes: int = Trial.episodes
-    """Games against each red."""
-    edition: str | None = None
-    """2.1, the game that people install today, or leaderboard, the one of the published scores; by
-    default that on which the run was trained, or 2.1."""
+    """Games per red agent."""
+    edition: Annotated[str | None, arg(help=EDITION_HELP)] = None
     green: bool = Trial.green
-    """Let GreenAgent scan hosts."""
+    """Add GreenAgent, which scans hosts."""
     seed: int = Trial.seed
-    """Decides all luck: the same seed plays the same games."""
+    """Random seed of the games."""
     max_steps: int = Trial.max_steps
-    """Steps of a game; the table shows the totals after 30, 50 and 100 of them, and after all."""
+    """Steps per game. The table has the scores after 30, 50, 100 and all steps."""
     json: bool = False
     """Print JSON instead of a table."""
     verbose: bool = False
-    """Print the first game against each red, step by step, before the table."""
+    """Print the first game against each red agent, step by step, before the table."""
 
 
 def play(command: Play) -> None:
-    """Play a defender and print its mean total reward ± standard error."""
+    """Play the games and print the scores."""
     blue = resolve_blue(command.blue)
     defender = blue.defender
     reds = official_red_names(command.red)
@@ -69,7 +68,7 @@ def play(command: Play) -> None:
         green=command.green,
         seed=command.seed,
     )
-    table = _played(defender, trial, reds)
+    table = _play_games(defender, trial, reds)
     games = {red: transcript(defender, trial, red) for red in reds} if command.verbose else {}
     console = CommandConsole()
     if command.json:
@@ -84,7 +83,7 @@ def play(command: Play) -> None:
     print_scores(console, command.blue, table)
 
 
-def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTable:
+def _play_games(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTable:
     with progress_bars() as progress:
         bar = progress.add_task("playing", total=trial.episodes * len(reds))
         return evaluate.score_table(
@@ -94,28 +93,28 @@ def _played(defender: Defender, trial: Trial, reds: tuple[str, ...]) -> ScoreTab
 
 def _print_game(console: Console, game: list[TranscriptTurn]) -> None:
     console.print(LEGEND)
-    console.print(TURN.format("t", "blue", "ok", "red", "ok", "reward"), style="bold")
+    console.print(TURN_FORMAT.format("t", "blue", "ok", "red", "ok", "reward"), style="bold")
     for turn in game:
-        console.print(_moves(turn))
+        console.print(_move_line(turn))
         if details := "; ".join(_details(turn)):
             lines = textwrap.fill(details, console.width - len(INDENT)).replace(UNBROKEN, " ")
             console.print(textwrap.indent(lines, INDENT), style="dim")
     console.print(f"total reward: {sum(turn.reward for turn in game):.1f}\n")
 
 
-def _moves(turn: TranscriptTurn) -> str:
-    blue = (turn.blue, OK[turn.blue_success])
-    red = (turn.red, OK[turn.red_success])
-    return TURN.format(turn.step, *blue, *red, f"{turn.reward:.1f}")
+def _move_line(turn: TranscriptTurn) -> str:
+    blue = (turn.blue, SUCCESS[turn.blue_success])
+    red = (turn.red, SUCCESS[turn.red_success])
+    return TURN_FORMAT.format(turn.step, *blue, *red, f"{turn.reward:.1f}")
 
 
 def _details(turn: TranscriptTurn) -> Iterator[str]:
-    """What else there is to tell about a turn."""
+    """Green action, exploit and observation of a turn, where there are any."""
     if turn.green:
         yield f"green scans {turn.green}"
     if turn.exploit:
-        fate = {True: ", detected", False: ", undetected", None: ""}[turn.detected]
-        yield f"by {turn.exploit}{fate}"
+        detection = {True: ", detected", False: ", undetected", None: ""}[turn.detected]
+        yield f"by {turn.exploit}{detection}"
     if turn.observation:
         groups = (" ".join(group).replace(" ", UNBROKEN) for group in turn.observation.items())
         yield f"blue sees {', '.join(groups)}"

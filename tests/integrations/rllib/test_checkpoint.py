@@ -69,7 +69,7 @@ def test_the_official_table_is_played_in_the_edition_of_the_training(
     printed, errors = capsys.readouterr()
     assert (code, errors) == (0, "")
     assert printed.startswith("mine, edition leaderboard, 4 episodes against each red, seed 153")
-    assert "keeping the order critical_first" in printed
+    assert "compliance with the order critical_first" in printed
     assert sorted(checkpoint.rglob("*")) == before
 
 
