@@ -83,6 +83,6 @@ def test_all_that_is_missing_is_named_at_once() -> None:
     sentence = r"^it needs no_such and scikit-learn-x: pip install 'cagepool\[some\]'$"
     with (
         pytest.raises(_optional.MissingExtraError, match=sentence),
-        _optional.needed("it", "some", "numpy", "no_such", "scikit-learn-x"),
+        _optional.require("it", "some", "numpy", "no_such", "scikit-learn-x"),
     ):
         pytest.fail("the imports were tried")

@@ -46,7 +46,7 @@ HOMES = {
 
 # Modules that import a module whose name is known only at run time: lazy re-exports, CybORG's
 # modules, and the environment of a user given as "module:function".
-COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool.envs.learning")
+COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool.envs.env_fns")
 MAX_MODULES = 130
 
 

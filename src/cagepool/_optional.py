@@ -1,10 +1,10 @@
-"""Libraries that only some parts need: what to install where one is missing."""
+"""Optional dependencies: an error that names the extra to install when one is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-_NAMES = {  # on the registries, where they differ from those in Python
+_PACKAGE_NAMES = {  # on PyPI, where they differ from the names of the modules
     "sb3_contrib": "sb3-contrib",
     "sklearn": "scikit-learn",
     "stable_baselines3": "stable-baselines3",
@@ -13,24 +13,26 @@ _NAMES = {  # on the registries, where they differ from those in Python
 
 
 class MissingExtraError(ImportError, ValueError):
-    """A library is not installed; the sentence says what to install."""
+    """An optional dependency is not installed; the message says how to install it."""
 
 
 @contextmanager
-def needed(by: str, extra: str, *modules: str) -> Iterator[None]:
-    """Stands around imports of optional libraries, or of our modules that import them.
+def require(feature: str, extra: str, *modules: str) -> Iterator[None]:
+    """Check that modules are installed before a block that imports them.
 
     Args:
-        by: What needs them, the beginning of the sentence.
-        extra: Which of our extras brings them.
-        modules: Their names in Python.
+        feature: The feature that needs them, for the message.
+        extra: The extra of this package that installs them.
+        modules: Names of the modules.
 
     Raises:
-        MissingExtraError: at least one is not there.
+        MissingExtraError: at least one module is not installed.
     """
-    missing = [_NAMES.get(module, module) for module in modules if find_spec(module) is None]
+    missing = [
+        _PACKAGE_NAMES.get(module, module) for module in modules if find_spec(module) is None
+    ]
     if missing:
         raise MissingExtraError(
-            f"{by} needs {' and '.join(missing)}: pip install 'cagepool[{extra}]'"
+            f"{feature} needs {' and '.join(missing)}: pip install 'cagepool[{extra}]'"
         )
     yield

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
+from cagepool.envs.cage2_env import GameSettings
 from cagepool.envs.make import Backend
-from cagepool.envs.settings import Autoreset, GameSettings
+from cagepool.envs.vector_args import Autoreset
 
 AnyVectorEnv: TypeAlias = VectorEnv[Any, Any, Any]
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from cagepool.envs.settings import GameSettings
+from cagepool.envs.cage2_env import GameSettings
 from tests.envs.contract import (
     BACKENDS,
     HORIZON,

@@ -59,7 +59,7 @@ def test_return_and_length_are_those_of_the_episode(mode: Any) -> None:
 
 def test_a_reset_restarts_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("cagepool.envs.endings.perf_counter", lambda: now)
+    monkeypatch.setattr("cagepool.envs.native.perf_counter", lambda: now)
     envs = make_vec(2, max_steps=2)
     now = 1.0
     envs.reset(seed=0)
@@ -75,7 +75,7 @@ def test_the_end_of_an_episode_restarts_the_clock(
     mode: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("cagepool.envs.endings.perf_counter", lambda: now)
+    monkeypatch.setattr("cagepool.envs.native.perf_counter", lambda: now)
     envs = make_vec(1, max_steps=1, autoreset=mode)
     envs.reset(seed=0)
     now = 2.0

@@ -72,7 +72,7 @@ def test_a_wrong_setting_is_refused(
 @pytest.mark.parametrize(
     ("seed", "error", "sentence"),
     [
-        ([1, 2], ValueError, "one seed a game, got 2 for 4 games"),
+        ([1, 2], ValueError, "one seed per game, got 2 for 4 games"),
         (1.5, TypeError, "seed must be an integer, or one per game, got 1.5"),
         ("four", TypeError, "seed must be an integer, or one per game, got 'four'"),
         (-1, ValueError, r"a seed must be from 0 to 2\*\*64 - 1, got -1"),

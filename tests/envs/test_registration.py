@@ -7,7 +7,9 @@ import gymnasium as gym
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from cagepool.envs import Cage2Env, NativeVectorEnv, settings
+from cagepool.envs import Cage2Env, NativeVectorEnv
+from cagepool.envs.cage2_env import GameSettings
+from cagepool.envs.native import VectorSettings
 from cagepool.envs.registration import register
 from cagepool.sim import BatchConfig
 
@@ -73,5 +75,5 @@ def test_make_vec_gives_single_games_side_by_side() -> None:
 
 
 def test_the_keywords_are_the_settings_of_a_batch() -> None:
-    keywords = {*settings.VectorSettings.__annotations__, *settings.GameSettings.__annotations__}
+    keywords = {*VectorSettings.__annotations__, *GameSettings.__annotations__}
     assert keywords | {"autoreset"} == BatchConfig.__dataclass_fields__.keys()

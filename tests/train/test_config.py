@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cagepool.envs.learning import learning_vec
+from cagepool.envs.make import make_training_vec
 from cagepool.train.config import PRESETS, TrainConfig, preset_settings
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -138,9 +138,9 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
 )
 def test_an_environment_that_cannot_be_learned_is_refused(env: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        learning_vec(2, env, "sync", {})
+        make_training_vec(2, env, "sync", {})
 
 
 def test_other_environments_do_not_run_natively() -> None:
     with pytest.raises(ValueError, match="plays CAGE-2 only"):
-        learning_vec(2, "CartPole-v1", "native", {})
+        make_training_vec(2, "CartPole-v1", "native", {})

@@ -12,7 +12,7 @@ from cagepool import _core
 from cagepool.bench.dummy_envs import pipes_only
 from cagepool.bench.measure import Clock, Contender, Settings, timed
 from cagepool.envs import WorkerVectorEnv, make_vec
-from cagepool.envs.env_fns import Maker
+from cagepool.envs.env_fns import EnvFn
 from cagepool.envs.workers.true_state import TrueStateMode
 from cagepool.types import Int64s
 
@@ -22,7 +22,7 @@ class Ours:
     """Worker processes of ours."""
 
     name: str
-    makers: list[Maker]
+    makers: list[EnvFn]
     workers: int
     min_ready: int = 0
     """How many results are waited for in free mode; 0: barrier mode."""
@@ -71,7 +71,7 @@ class Gymnasium:
     """Gymnasium's own: `sync`, `pipes`, or pipes without shared memory."""
 
     backend: str
-    makers: list[Maker]
+    makers: list[EnvFn]
     actions: int = 1
     """Actions are drawn from so many."""
 
@@ -87,7 +87,7 @@ class Gymnasium:
         return _contender(f"Gymnasium, {self.backend}", self.makers, clock, {})
 
 
-def stable_baselines(makers: list[Maker], stack: ExitStack) -> Contender:
+def stable_baselines(makers: list[EnvFn], stack: ExitStack) -> Contender:
     """Stable-Baselines3's SubprocVecEnv."""
     library = import_module("stable_baselines3.common.vec_env")
     envs = library.SubprocVecEnv(makers, start_method="forkserver")
@@ -96,7 +96,7 @@ def stable_baselines(makers: list[Maker], stack: ExitStack) -> Contender:
     return _contender("SB3, SubprocVecEnv", makers, _step_clock(envs, len(makers), 1), {})
 
 
-def ray_actors(makers: list[Maker], stack: ExitStack) -> Contender:
+def ray_actors(makers: list[EnvFn], stack: ExitStack) -> Contender:
     """Ray's usual way: an actor an environment, all asked and all waited for."""
     library = import_module("ray")
     if not library.is_initialized():
@@ -120,7 +120,7 @@ def ray_actors(makers: list[Maker], stack: ExitStack) -> Contender:
 class Actor:
     """An environment in a process of Ray's."""
 
-    def __init__(self, maker: Maker) -> None:
+    def __init__(self, maker: EnvFn) -> None:
         """Make it."""
         self._env = maker()
 
@@ -133,7 +133,7 @@ class Actor:
         return self._env.step(action)
 
 
-def _contender(name: str, makers: list[Maker], clock: Clock, settings: Settings) -> Contender:
+def _contender(name: str, makers: list[EnvFn], clock: Clock, settings: Settings) -> Contender:
     shown: Settings = {"environments": len(makers), **settings}
     return Contender(name=name, settings=shown, steps=len(makers), clock=clock)
 

@@ -16,7 +16,7 @@ from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
 from cagepool.cyborg import CybORGEnv
 from cagepool.envs import make_vec
-from cagepool.envs.env_fns import Maker
+from cagepool.envs.env_fns import EnvFn
 
 LOOP = "Gymnasium, sync"
 ORDER = "critical_first"  # by which the native games judge blue meanwhile
@@ -73,7 +73,7 @@ def measure_cyborg(
 
 def _groups(config: CyborgConfig) -> Iterator[tuple[str, list[Make]]]:
     for size in config.sizes:
-        makers: list[Maker] = [CybORGEnv] * size
+        makers: list[EnvFn] = [CybORGEnv] * size
         ours = partial(
             Ours, makers=makers, workers=config.workers, min_ready=1, actions=_core.ACTION_COUNT
         )
@@ -91,7 +91,7 @@ def _groups(config: CyborgConfig) -> Iterator[tuple[str, list[Make]]]:
 
 def _twice(size: int, workers: int) -> Iterator[Make]:
     """The same work in many ways: every environment is stepped, its true state before and after."""
-    makers: list[Maker] = [ENDLESS] * size
+    makers: list[EnvFn] = [ENDLESS] * size
     ways: dict[str, Callable[[], Any]] = {
         PIPES: partial(pipes_only, makers),
         "shared memory, dictionary": partial(make_vec, size, env=makers, backend="pipes"),

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, VectorEnv
 
-from cagepool.envs.env_fns import Maker
+from cagepool.envs.env_fns import EnvFn
 from cagepool.types import Float32s, Infos
 
 
@@ -68,6 +68,6 @@ class Working(Probe):
         return super().step(action)
 
 
-def pipes_only(makers: list[Maker]) -> VectorEnv[Any, Any, Any]:
+def pipes_only(makers: list[EnvFn]) -> VectorEnv[Any, Any, Any]:
     """Gymnasium's AsyncVectorEnv without shared memory."""
     return AsyncVectorEnv(makers, shared_memory=False, context="forkserver")

@@ -16,7 +16,7 @@ from cagepool.bench.processes import family, memory_bytes
 from cagepool.bench.result import Result
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.integrations.rllib import ppo_config
-from cagepool.integrations.rllib.quiet import quietly
+from cagepool.integrations.rllib.config import suppress_warnings
 from cagepool.train.learner import use_threads
 
 RED = "B_lineAgent"
@@ -90,7 +90,7 @@ def _local_ray(cpus: int) -> Iterator[None]:
     It is told of more processors than there are: all env runners must be alive, but take turns.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    with quietly():
+    with suppress_warnings():
         ray.init(
             address="local",
             num_cpus=cpus,

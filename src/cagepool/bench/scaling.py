@@ -17,10 +17,11 @@ from cagepool.bench.stragglers import WORKING_S
 from cagepool.bench.turns import Make, compared
 from cagepool.envs import auto_backend
 from cagepool.envs.cage2_env import Cage2Env
-from cagepool.envs.env_fns import Maker
+from cagepool.envs.env_fns import EnvFn
+from cagepool.envs.workers.pool import usable_cores
 
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
-KINDS: dict[str, Maker] = {
+KINDS: dict[str, EnvFn] = {
     "CAGE-2": Cage2Env,
     "cheap": Probe,
     "costly": partial(Working, WORKING_S),
@@ -81,13 +82,13 @@ class ScalingResult(Result):
 
     def _rule(self) -> dict[str, object]:
         """Microseconds that `auto` reckons with, beside those of this run."""
-        rates, cores = self.rates("cheap"), auto_backend.cores()
+        rates, cores = self.rates("cheap"), usable_cores()
         here = {
             name: sweep.fitted(of, 1 if name == "sync" else cores) for name, of in rates.items()
         }
         return {
             name: {
-                "reckoned": _microseconds(cost.fixed_s, cost.each_s),
+                "reckoned": _microseconds(cost.fixed_s, cost.per_env_s),
                 "measured": _microseconds(*here[name]),
             }
             for name, cost in auto_backend.COSTS.items()
@@ -149,7 +150,9 @@ class _Watch:
                 self._clocks[group] = {}
                 self._steps[group] = size
                 ours = maker is Cage2Env
-                self.picks[group] = "native" if ours else auto_backend.backend_for([maker] * size)
+                self.picks[group] = (
+                    "native" if ours else auto_backend.choose_backend([maker] * size)
+                )
                 made = _contenders(maker, size, self._config.most_pipes)
                 yield group, [partial(self._watched, group, name, make) for name, make in made]
 
@@ -170,14 +173,14 @@ class _Watch:
         return replace(contender, name=name, clock=clock)
 
 
-def _contenders(maker: Maker, size: int, most_pipes: int) -> Iterator[tuple[str, Make]]:
+def _contenders(maker: EnvFn, size: int, most_pipes: int) -> Iterator[tuple[str, Make]]:
     makers = [maker] * size
     kinds = 1
     if maker is Cage2Env:
         kinds = _core.ACTION_COUNT
         yield "native", Native(games=size)
     yield "sync", Gymnasium(backend="sync", makers=makers, actions=kinds)
-    processes = min(size, auto_backend.cores())
+    processes = min(size, usable_cores())
     yield "workers", Ours(name="workers", makers=makers, workers=processes, actions=kinds)
     if size <= most_pipes:
         yield "pipes", Gymnasium(backend="pipes", makers=makers, actions=kinds)

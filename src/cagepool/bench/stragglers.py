@@ -10,8 +10,8 @@ from cagepool.bench.dummy_envs import Waiting, Working
 from cagepool.bench.measure import Pace
 from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
-from cagepool.envs import auto_backend
-from cagepool.envs.env_fns import Maker
+from cagepool.envs.env_fns import EnvFn
+from cagepool.envs.workers.pool import usable_cores
 
 WAITING_S = 0.005  # mean, of environments that wait
 WORKING_S = 200e-6  # of environments that compute
@@ -41,7 +41,7 @@ class StragglersResult(Result):
     def ideal(self) -> dict[str, float]:
         """Steps a second by group, if nothing but the environments themselves took time."""
         others = self.config.waiting - 1
-        processes = min(auto_backend.cores(), self.config.working)
+        processes = min(usable_cores(), self.config.working)
         return {
             TAIL: self.config.waiting / WAITING_S,
             ONE_WAITS: (others + 1 / SLOWER) / WAITING_S,
@@ -77,15 +77,15 @@ def measure_stragglers(
 
 
 def _groups(config: StragglersConfig) -> Iterator[tuple[str, list[Make]]]:
-    tails: list[Maker] = [partial(Waiting, WAITING_S)] * config.waiting
+    tails: list[EnvFn] = [partial(Waiting, WAITING_S)] * config.waiting
     yield TAIL, _modes(tails, config.waiting)
     yield ONE_WAITS, _modes([partial(Waiting, SLOWER * WAITING_S), *tails[1:]], config.waiting)
-    alike: list[Maker] = [partial(Working, WORKING_S)] * config.working
-    one_slow: list[Maker] = [partial(Working, SLOWER * WORKING_S), *alike[1:]]
-    yield ONE_WORKS, _modes(one_slow, min(auto_backend.cores(), config.working))
+    alike: list[EnvFn] = [partial(Working, WORKING_S)] * config.working
+    one_slow: list[EnvFn] = [partial(Working, SLOWER * WORKING_S), *alike[1:]]
+    yield ONE_WORKS, _modes(one_slow, min(usable_cores(), config.working))
 
 
-def _modes(makers: list[Maker], workers: int) -> list[Make]:
+def _modes(makers: list[EnvFn], workers: int) -> list[Make]:
     ours = partial(Ours, makers=makers, workers=workers)
     few = max(2, len(makers) // 10)
     modes: list[Make] = [

@@ -16,7 +16,7 @@ from cagepool.bench.turns import Make, compared
 from cagepool.cyborg import CybORGEnv, CybORGNotFoundError
 from cagepool.envs import make_vec
 from cagepool.envs.cage2_env import Cage2Env
-from cagepool.envs.env_fns import Maker
+from cagepool.envs.env_fns import EnvFn
 
 When: TypeAlias = Literal["never", "every", "twice", "end"] | int
 Look: TypeAlias = Callable[[], object]
@@ -71,18 +71,18 @@ def measure_true_state(
 
 def _groups(config: TrueStateConfig) -> Iterator[tuple[str, list[Make]]]:
     yield "native games, native", list(_in_the_core(config))
-    engine: Maker = partial(Cage2Env, max_steps=config.max_steps)
+    engine: EnvFn = partial(Cage2Env, max_steps=config.max_steps)
     yield from _of_kind("native games", [engine] * config.games, config)
     try:
         CybORGEnv()
     except CybORGNotFoundError:
         return
-    original: Maker = partial(CybORGEnv, max_steps=config.max_steps)
+    original: EnvFn = partial(CybORGEnv, max_steps=config.max_steps)
     yield from _of_kind("CybORG", [original] * config.cyborgs, config)
 
 
 def _of_kind(
-    kind: str, makers: list[Maker], config: TrueStateConfig
+    kind: str, makers: list[EnvFn], config: TrueStateConfig
 ) -> Iterator[tuple[str, list[Make]]]:
     for backend in ("sync", "pipes"):
         yield f"{kind}, {backend}", list(_by_calls(backend, makers, config))
@@ -109,7 +109,7 @@ def _in_the_core(config: TrueStateConfig) -> Iterator[Make]:
         yield looking(lambda _: envs, form, when, looks[form])
 
 
-def _by_calls(backend: str, makers: list[Maker], config: TrueStateConfig) -> Iterator[Make]:
+def _by_calls(backend: str, makers: list[EnvFn], config: TrueStateConfig) -> Iterator[Make]:
     """The environments are asked one by one, through Gymnasium."""
     once = _Once(lambda: make_vec(len(makers), env=makers, backend=backend))  # type: ignore[call-overload]
     looking = partial(Looking, max_steps=config.max_steps)
@@ -118,7 +118,7 @@ def _by_calls(backend: str, makers: list[Maker], config: TrueStateConfig) -> Ite
         yield looking(once, form, when, partial(_call, once, form))
 
 
-def _by_workers(makers: list[Maker], config: TrueStateConfig) -> Iterator[Make]:
+def _by_workers(makers: list[EnvFn], config: TrueStateConfig) -> Iterator[Make]:
     """Arrays come with the observation when they are asked for; dictionaries are called for."""
 
     def made(mode: Any) -> "_Once":

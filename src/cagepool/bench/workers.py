@@ -16,7 +16,7 @@ from cagepool.bench.processes import children, memory_bytes
 from cagepool.bench.result import Result
 from cagepool.bench.turns import Make, compared
 from cagepool.envs import WorkerVectorEnv
-from cagepool.envs.env_fns import Maker
+from cagepool.envs.env_fns import EnvFn
 
 MOST_PROCESSES = 100  # of others that take one an environment, beside Gymnasium's usual ones
 
@@ -88,7 +88,7 @@ def _ours(config: WorkersConfig, size: int) -> list[Make]:
     return [ours(name="ours, barrier"), ours(name="ours, free", min_ready=max(1, size // 2))]
 
 
-def _others(makers: list[Maker]) -> list[Make]:
+def _others(makers: list[EnvFn]) -> list[Make]:
     others: list[Make] = [
         Gymnasium(backend="sync", makers=makers),
         Gymnasium(backend="pipes", makers=makers),

@@ -161,7 +161,7 @@ def resolve_blue(name: str, which: str = "best") -> ResolvedPolicy:
         return resolve_policy(name, which)
     from cagepool.integrations.rllib import checkpoint  # noqa: PLC0415 - takes seconds to load
 
-    return checkpoint.contender(Path(name))
+    return checkpoint.resolve_checkpoint(Path(name))
 
 
 def _call_tyro(

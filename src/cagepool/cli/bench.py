@@ -80,7 +80,7 @@ def bench(command: Bench) -> None:
 
 
 def _report() -> ModuleType:
-    with _optional.needed("a page", "report", "matplotlib", "jinja2"):
+    with _optional.require("a page", "report", "matplotlib", "jinja2"):
         from cagepool import report  # noqa: PLC0415 - needs the libraries
 
         return report

@@ -41,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
         # Print a table even if the encoding of the terminal has no ±.
         sys.stdout.reconfigure(errors="replace")
     try:
-        with _optional.needed("the command line", "cli", "tyro", "rich"):
+        with _optional.require("the command line", "cli", "tyro", "rich"):
             _run_command(arguments)
     except KeyboardInterrupt:
         return EXIT_INTERRUPT

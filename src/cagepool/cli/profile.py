@@ -95,14 +95,14 @@ def _check(command: Profile) -> None:
                 f"picture must end with {', '.join(PICTURES[:-1])} or {PICTURES[-1]}, "
                 f"got {command.picture}"
             )
-        with _optional.needed("a picture", "report", "matplotlib"):
+        with _optional.require("a picture", "report", "matplotlib"):
             pass
 
 
 def _profiled_training(arguments: Sequence[str]) -> Result:
     wanted = parsed(arguments)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
-    with _optional.needed("training", "train", "torch", "tensorboard", "safetensors"):
+    with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.bench.profile.train import profile_training  # noqa: PLC0415
 
     console = Console(highlight=False, stderr=True)

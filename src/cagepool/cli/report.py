@@ -24,7 +24,7 @@ class Report:
 
 def report(command: Report) -> None:
     """Write the report and print its path."""
-    with _optional.needed("a report", "report", "matplotlib", "jinja2"):
+    with _optional.require("a report", "report", "matplotlib", "jinja2"):
         from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
 
     is_single_run = len(command.runs) == 1 and command.runs[0].is_dir()

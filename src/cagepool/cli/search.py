@@ -101,7 +101,7 @@ def parse_search(arguments: Sequence[str]) -> Search:
 def search(command: Search) -> None:
     """Run or resume a search and print its ranking."""
     with (
-        _optional.needed("a search", "search", *LIBRARIES),
+        _optional.require("a search", "search", *LIBRARIES),
         flag_errors(SearchConfig),
         ray_connection(command.env, command.ray_address),
     ):

@@ -106,7 +106,7 @@ def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
     # Threads that wait by spinning take the core from others, and training down with them.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    with _optional.needed("training", "train", "torch", "tensorboard", "safetensors"):
+    with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import runner  # noqa: PLC0415 - PyTorch takes a second to load
 
     with flag_errors(), ray_connection(command.env, command.ray_address):
@@ -193,7 +193,7 @@ def ray_connection(env: EnvConfig, address: str | None) -> Iterator[None]:
             raise ValueError(f"--ray-address needs --backend ray, got {env.backend}")
         yield
         return
-    with _optional.needed("backend ray", "ray", "ray"):
+    with _optional.require("backend ray", "ray", "ray"):
         from cagepool.train.ray import connected  # noqa: PLC0415 - takes seconds to load
     with connected(address or os.environ.get("RAY_ADDRESS"), env.ray_actors):
         yield

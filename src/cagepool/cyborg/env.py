@@ -4,16 +4,16 @@ import os
 import random
 from operator import index
 from types import TracebackType
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from gymnasium import Env
+from gymnasium.spaces import Box, Discrete, Space
 from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.cyborg import locate
 from cagepool.cyborg.true_state import TrueStateReader
-from cagepool.envs import spaces
 from cagepool.sim.names import RED_ALIASES, TRAINABLE_REDS, edition_code
 from cagepool.types import Infos, Observations, Records
 
@@ -56,8 +56,8 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
         self.max_steps = index(max_steps)
         package = locate.load(checkout)
         self.edition = _checked_edition(edition, locate.detect_edition(package))
-        self.observation_space = spaces.observation_space("float32")
-        self.action_space = spaces.action_space()
+        self.observation_space = cast("Space[Observations]", Box(0, 1, (_core.OBSERVATION_SIZE,)))
+        self.action_space = Discrete(_core.ACTION_COUNT)
         self._steps_left: int | None = None
         self._random_state = IsolatedRandom()
         scenario = locate.package_folder(package) / "Shared" / "Scenarios" / "Scenario2.yaml"

@@ -1,9 +1,8 @@
-"""Gymnasium faces of the games."""
+"""Gymnasium environments: native games, and any environment in worker processes."""
 
-from cagepool.envs.async_api import Ready
+from cagepool.envs.async_api import Episode, Ready, episodes
 from cagepool.envs.cage2_env import Cage2Env
-from cagepool.envs.episodes import Episode, episodes
-from cagepool.envs.feature_wrapper import RememberingVectorEnv
+from cagepool.envs.feature_wrapper import FeatureVectorEnv
 from cagepool.envs.make import make_vec
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.registration import register
@@ -12,9 +11,9 @@ from cagepool.envs.workers import WorkerVectorEnv
 __all__ = [
     "Cage2Env",
     "Episode",
+    "FeatureVectorEnv",
     "NativeVectorEnv",
     "Ready",
-    "RememberingVectorEnv",
     "WorkerVectorEnv",
     "episodes",
     "make_vec",

@@ -1,8 +1,12 @@
-"""Functions that make single environments, from whatever the caller names."""
+"""Environment functions (`env_fns`): functions that make single environments, from names too."""
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from importlib import import_module
+from importlib.util import find_spec
+from multiprocessing import parent_process
+from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
@@ -11,34 +15,34 @@ from cagepool.envs.cage2_env import Cage2Env
 from cagepool.envs.registration import ENVIRONMENT_ID
 
 AnyEnv: TypeAlias = gym.Env[Any, Any]
-Maker: TypeAlias = Callable[[], AnyEnv]
-Source: TypeAlias = str | Maker | Sequence[Maker] | None
+EnvFn: TypeAlias = Callable[[], AnyEnv]
+EnvSource: TypeAlias = str | EnvFn | Sequence[EnvFn] | None
 
-# Settings that may have one value a game.
-_PER_GAME = ("red", "edition", "max_steps", "green", "order")
+_PER_GAME_SETTINGS = ("red", "edition", "max_steps", "green", "order")
 
 
-def is_ours(env: Source) -> bool:
-    """Whether what is to be made is CAGE-2."""
+def is_cage2(env: EnvSource) -> bool:
+    """Whether `env` stands for our CAGE-2 environment."""
     return env is None or env == ENVIRONMENT_ID
 
 
-def makers_for(num_envs: int, env: Source, settings: Mapping[str, Any]) -> list[Maker]:
-    """One function an environment.
+def make_env_fns(num_envs: int, env: EnvSource, settings: Mapping[str, Any]) -> list[EnvFn]:
+    """One function per environment.
 
     Args:
-        num_envs: How many.
-        env: A function, one for each, or a name that Gymnasium knows; none: CAGE-2.
-        settings: What CAGE-2 takes; others are made as they are.
+        num_envs: Number of environments.
+        env: A function, a list of functions, an id that is registered with Gymnasium, or None for
+            CAGE-2.
+        settings: Keywords of `Cage2Env`, or of `gym.make` for an id; none with functions.
 
     Raises:
-        TypeError: settings were given for an environment that does not take them.
-        ValueError: there is not one function an environment.
+        TypeError: settings were given with functions.
+        ValueError: the number of functions is not `num_envs`.
     """
     if num_envs < 1:
         raise ValueError(f"there must be at least 1 environment, got {num_envs}")
-    if env is None or is_ours(env):
-        return [partial(Cage2Env, **_of_game(settings, game, num_envs)) for game in range(num_envs)]
+    if env is None or is_cage2(env):
+        return [partial(Cage2Env, **_settings_of(settings, i, num_envs)) for i in range(num_envs)]
     if isinstance(env, str):
         return [partial(gym.make, env, **settings)] * num_envs
     if settings:
@@ -52,16 +56,57 @@ def makers_for(num_envs: int, env: Source, settings: Mapping[str, Any]) -> list[
     return list(env)
 
 
-def _of_game(settings: Mapping[str, Any], game: int, num_envs: int) -> dict[str, Any]:
-    """The settings of one game where some are given for each."""
-    own = dict(settings)
-    for name in own.keys() & _PER_GAME:
-        value = own[name]
-        if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-            if len(value) != num_envs:
+def _settings_of(settings: Mapping[str, Any], game: int, num_envs: int) -> dict[str, Any]:
+    """Settings of one game, where some have one value per game."""
+    chosen = dict(settings)
+    for name in chosen.keys() & _PER_GAME_SETTINGS:
+        values = chosen[name]
+        if isinstance(values, Sequence | np.ndarray) and not isinstance(values, str):
+            if len(values) != num_envs:
                 raise ValueError(
                     f"{name} must be one value or one per game, "
-                    f"got {len(value)} for {num_envs} games"
+                    f"got {len(values)} for {num_envs} games"
                 )
-            own[name] = value[game]
-    return own
+            chosen[name] = values[game]
+    return chosen
+
+
+def find_env_fn(env: str) -> EnvFn:
+    """The function that `module:function` names, or `gym.make` with a registered id.
+
+    Raises:
+        ValueError: there is no such environment.
+    """
+    module, _, function = env.partition(":")
+    if module and function and find_spec(module.split(".")[0]) is not None:
+        found = getattr(_import_env_module(module), function, None)
+        if callable(found):
+            return cast("EnvFn", found)
+    try:
+        gym.spec(env)
+    except (gym.error.Error, ImportError, ValueError) as error:
+        raise ValueError(
+            f"env must be an id that Gymnasium knows, or module:function; got {env!r} ({error})"
+        ) from error
+    return partial(gym.make, env)
+
+
+def _import_env_module(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ValueError(f"the module of env can't be imported: {error}") from error
+
+
+def ignore_sigint(env_fn: EnvFn) -> EnvFn:
+    """Make the processes of Gymnasium's AsyncVectorEnv ignore Ctrl-C.
+
+    The parent process closes them when it has handled the signal.
+    """
+    return partial(_make_without_sigint, env_fn)
+
+
+def _make_without_sigint(env_fn: EnvFn) -> AnyEnv:
+    if parent_process() is not None:  # AsyncVectorEnv makes one env in the parent to read spaces
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return env_fn()

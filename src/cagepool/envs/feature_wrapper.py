@@ -1,4 +1,4 @@
-"""Vector environments that show the inputs of our trainer, which remember the episode."""
+"""`FeatureVectorEnv`: observations replaced by the policy features of our trainer."""
 
 from typing import Any
 
@@ -9,25 +9,30 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from cagepool import _core
-from cagepool.envs.arrays import integers
 from cagepool.envs.make import AnyVectorEnv
+from cagepool.envs.vector_args import as_int64s
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
-from cagepool.types import Bools, Bytes, Float32s, Infos
+from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
 
 
-class RememberingVectorEnv(VectorWrapper):
-    """Shows policy inputs instead of observations, and takes choices instead of actions.
+class FeatureVectorEnv(VectorWrapper):
+    """Shows policy features, which include the history of the episode, instead of observations.
 
-    Observations are rows of `FeatureEncoder`; choice k plays action `numbers[k]`.
+    Observations are rows of `sim.features.FeatureEncoder`. The action space is the configured
+    action subset: choice k plays action `action_indices[k]`.
     """
 
     def __init__(self, envs: AnyVectorEnv, config: FeatureConfig, *, max_steps: int = 100) -> None:
-        """Wrap environments that show CAGE-2's 52 values and reset in the same step.
+        """Wrap environments that show CAGE-2's 52 values and have autoreset same_step.
 
-        `max_steps` is what `time_left` refers to.
+        Args:
+            envs: The environments.
+            config: The features and the action subset.
+            max_steps: Horizon of the feature `time_left`.
 
         Raises:
-            ValueError: the environments are others, or have no order where one is to be seen.
+            ValueError: the environments are of another kind, or have no order where it is a
+                feature.
         """
         shape = envs.single_observation_space.shape
         if shape != (_core.OBSERVATION_SIZE,):
@@ -35,15 +40,15 @@ class RememberingVectorEnv(VectorWrapper):
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError("inputs need environments with autoreset same_step")
         super().__init__(envs)
-        self._inputs = FeatureEncoder(config, envs.num_envs, horizon=max_steps)
+        self._encoder = FeatureEncoder(config, envs.num_envs, horizon=max_steps)
         if config.order_input:
-            self._inputs.history[:, _core.HISTORY_ORDER_OFFSET] = _orders(envs)
-        self._masks = np.zeros((envs.num_envs, self._inputs.n_choices), np.uint8)
-        self.numbers = self._inputs.action_indices
-        box = gym.spaces.Box(0, 1, (self._inputs.size,), np.float32)
+            self._encoder.history[:, _core.HISTORY_ORDER_OFFSET] = _orders_of(envs)
+        self._masks = np.zeros((envs.num_envs, self._encoder.n_choices), np.uint8)
+        self.action_indices = self._encoder.action_indices
+        box = gym.spaces.Box(0, 1, (self._encoder.size,), np.float32)
         self.single_observation_space: Any = box
         self.observation_space: Any = batch_space(box, envs.num_envs)
-        self.single_action_space: Any = gym.spaces.Discrete(self._inputs.n_choices)
+        self.single_action_space: Any = gym.spaces.Discrete(self._encoder.n_choices)
         self.action_space: Any = batch_space(self.single_action_space, envs.num_envs)
 
     def reset(
@@ -52,54 +57,57 @@ class RememberingVectorEnv(VectorWrapper):
         """Start new episodes in all games.
 
         Raises:
-            ValueError: only some games are to be reset.
+            ValueError: the options have a `reset_mask`.
         """
         if options and "reset_mask" in options:
             raise ValueError("inputs are of games that are reset together, got a reset_mask")
         observations, infos = self.env.reset(seed=seed, options=options)
-        self._inputs.reset()
-        return self._written(observations), infos
+        self._encoder.reset()
+        return self._encode(observations), infos
 
     def step(self, actions: ArrayLike) -> tuple[Float32s, Any, Bools, Bools, Infos]:
-        """Play one choice in every game."""
-        played = self.numbers[integers("actions", actions)]
-        observations, rewards, terminations, truncations, infos = self.env.step(played)
-        ends = terminations | truncations
-        if ends.any():
-            infos = self._ended(played, observations, infos, np.flatnonzero(ends))
+        """Play one choice per game."""
+        blue_actions = self.action_indices[as_int64s("actions", actions)]
+        observations, rewards, terminations, truncations, infos = self.env.step(blue_actions)
+        ended = np.flatnonzero(terminations | truncations)
+        if len(ended):
+            infos = self._encode_final(blue_actions, observations, infos, ended)
+            self._encoder.reset(ended)
         else:
-            self._inputs.update(played, _floats(observations))
-        return self._written(observations), rewards, terminations, truncations, infos
+            self._encoder.update(blue_actions, _as_float32s(observations))
+        return self._encode(observations), rewards, terminations, truncations, infos
 
     def action_masks(self) -> Bools:
-        """Choices that make sense, (games, choices): see `sim.action_masks`."""
+        """Choices that can have an effect, (games, choices): see `sim.action_masks`."""
         return self._masks.astype(np.bool_)
 
-    def _ended(self, played: Any, observations: Any, infos: Infos, ended: Any) -> Infos:
-        """Begin new episodes; returns the infos with the last inputs of those that ended."""
-        last = _floats(observations).copy()
+    def _encode_final(
+        self, blue_actions: Int64s, observations: Any, infos: Infos, ended: Int64s
+    ) -> Infos:
+        """Advance the encoder by the step; returns the infos with `final_obs` as features."""
+        last_observations = _as_float32s(observations).copy()
         for game in ended:
-            last[game] = infos["final_obs"][game]
-        self._inputs.update(played, last)
-        rows = self._written(last)
-        finals = infos["final_obs"].copy()
+            last_observations[game] = infos["final_obs"][game]
+        self._encoder.update(blue_actions, last_observations)
+        rows = self._encode(last_observations)
+        final_obs = infos["final_obs"].copy()
         for game in ended:
-            finals[game] = rows[game]
-        self._inputs.reset(ended)
-        return {**infos, "final_obs": finals}
+            final_obs[game] = rows[game]
+        return {**infos, "final_obs": final_obs}
 
-    def _written(self, observations: Any) -> Float32s:
-        rows = np.empty((self.num_envs, self._inputs.size), np.float32)
-        self._inputs.encode(_floats(observations), rows, self._masks)
+    def _encode(self, observations: Any) -> Float32s:
+        """Features of the current step; updates the action masks too."""
+        rows = np.empty((self.num_envs, self._encoder.size), np.float32)
+        self._encoder.encode(_as_float32s(observations), rows, self._masks)
         return rows
 
 
-def _orders(envs: Any) -> Bytes:
+def _orders_of(envs: Any) -> Bytes:
     if len(getattr(envs, "counters", ())) == 0:
         raise ValueError("order_input needs native games with an order")
     orders: Bytes = envs.batch.orders
     return orders
 
 
-def _floats(observations: Any) -> Float32s:
+def _as_float32s(observations: Any) -> Float32s:
     return np.ascontiguousarray(observations, np.float32)

@@ -1,7 +1,9 @@
 """Many native games as one Gymnasium vector environment."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from sys import getrefcount
 from threading import Lock
+from time import perf_counter
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -9,32 +11,49 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from cagepool._stages import stage
 from cagepool.cyborg.dict_state import true_state_dict
-from cagepool.envs import endings, seeding, spaces
-from cagepool.envs.arrays import integers, read_only
-from cagepool.envs.async_api import Ready, check_min_ready, check_none_is_out, checked_ids
-from cagepool.envs.holder import BatchHolder
-from cagepool.envs.pages import Pages
-from cagepool.envs.settings import (
+from cagepool.envs.async_api import Ready
+from cagepool.envs.cage2_env import (
     METADATA,
-    Autoreset,
+    BatchOwner,
+    GameSettings,
     RenderMode,
-    VectorSettings,
-    check_render_mode,
-    reset_mask,
-    vector_config,
+    action_space,
+    observation_space,
 )
-from cagepool.envs.space_tree import rows
+from cagepool.envs.space_tree import take_rows
+from cagepool.envs.thread_guard import acquire_call_lock
+from cagepool.envs.vector_args import (
+    Autoreset,
+    Seed,
+    as_int64s,
+    as_seeds,
+    autoreset_name,
+    check_ids,
+    check_min_ready,
+    check_none_pending,
+    check_reset_mask,
+    draw_seed,
+    read_only,
+    seeds_by_env,
+)
 from cagepool.sim.action_masks import action_masks
-from cagepool.sim.batch import Batch
+from cagepool.sim.batch import Batch, BatchConfig
 from cagepool.sim.true_state import TrueState
 from cagepool.types import Bools, Float64s, Infos, Int32s, Int64s, Observations
 
 
-class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np.generic]]):
+class VectorSettings(GameSettings, total=False):
+    """Keywords that describe the games of a batch; `BatchConfig` documents each."""
+
+    threads: int
+
+
+class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.generic]]):
     """N games of CAGE-2 stepped together in this process.
 
-    Beside Gymnasium's interface it shows the true state and the compliance with a workflow order,
+    Beside Gymnasium's interface it has the true state and the compliance with a workflow order,
     and saves, restores and copies games. `cagepool.make_vec` is the usual way to make one.
     """
 
@@ -52,109 +71,112 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
         render_mode: RenderMode | None = None,
         **settings: Unpack[VectorSettings],
     ) -> None:
-        """Make the games, as `cagepool.make_vec` says; they must be reset before the first step."""
-        check_render_mode(render_mode)
-        config = vector_config(autoreset, settings)
+        """Make the games; they must be reset before the first step. See `cagepool.make_vec`."""
+        self._set_render_mode(render_mode)
+        config = BatchConfig(autoreset=autoreset_name(autoreset), **settings)
         batch = Batch(num_envs, config)
-        self._held = batch
-        self._pages = Pages(batch) if copy else None
-        self._statistics = endings.Statistics(num_envs) if statistics else None
-        self._running = Lock()
+        self._batch = batch
+        self._double_buffer = DoubleBuffer(batch) if copy else None
+        self._statistics = EpisodeStatistics(num_envs) if statistics else None
+        self._call_lock = Lock()
         self._seeded = np.zeros(num_envs, np.bool_)
-        self._sent: list[Int64s] = []  # games that were sent and not yet received, in this order
-        self._out = np.zeros(num_envs, np.bool_)  # the same by game
+        self._sent: list[Int64s] = []  # ids of the games that were sent and not yet received
+        self._pending = np.zeros(num_envs, np.bool_)  # the same as a mask
         self._terminations = read_only(np.zeros(num_envs, np.bool_))
         self.true_state = TrueState(batch)
         self.counters = read_only(batch.counters)
         self.alignment = read_only(batch.alignment)
         self.num_envs = num_envs
-        self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode[config.autoreset.upper()]
         self.metadata = {**METADATA, "autoreset_mode": self.autoreset_mode}
         self._set_spaces(config.observation_dtype)
 
     def reset(
-        self, *, seed: seeding.Seed = None, options: Mapping[str, Any] | None = None
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observations, Infos]:
-        """Start new episodes: the first of new random streams, or the next of the old ones.
+        """Start new episodes; steps that were sent and not received are dropped.
 
         Args:
-            seed: Game i gets `seed + i`, or entry i of a list; without one it goes on in its
-                stream, which begins at random.
-            options: `reset_mask`, an array of Booleans: only these games are reset.
+            seed: Starts new random streams: game i gets `seed + i`, or entry i of a list. Without
+                a seed a game continues its current stream; the first stream is seeded at random.
+            options: `reset_mask`, a Boolean array: only these games are reset.
         """
-        given = seeding.by_game(seed, self.num_envs)
-        mask = reset_mask((options or {}).get("reset_mask"), self.num_envs)
-        batch = self._enter()
+        seeds = seeds_by_env(seed, self.num_envs)
+        mask = check_reset_mask((options or {}).get("reset_mask"), self.num_envs)
+        batch = self._acquire_batch()
         try:
             if isinstance(seed, int):
                 super().reset(seed=seed)
-            self._turn(batch)
-            self._begin(batch, mask, given)
-            self._forget()
+            self._swap_observations(batch)
+            self._start_episodes(batch, mask, seeds)
+            self._clear_pending()
             return batch.observations, {}
         finally:
-            self._running.release()
+            self._call_lock.release()
 
     def step(
         self, actions: ArrayLike, red_actions: ArrayLike | None = None
     ) -> tuple[Observations, Float64s, Bools, Bools, Infos]:
-        """Play one action of blue's in every game, and one of red's if red is `given`.
+        """Play one action of blue per game, and one of red if red is `given`.
 
         Raises:
             IndexError: an action is out of range; nothing was played.
         """
-        batch = self._enter()
+        batch = self._acquire_batch()
         try:
-            if self._sent:
-                check_none_is_out(self._out)
-            try:
-                ended = self._play(batch, actions, red_actions)
-            except TypeError:  # not yet int64 in one piece
-                blue = integers("actions", actions)
-                red = None if red_actions is None else integers("red_actions", red_actions)
-                ended = self._play(batch, blue, red)
-            infos = self._infos(batch, batch.truncations) if ended else {}
-            rewards, truncations = batch.rewards, batch.truncations
-            terminations = self._terminations
-            if self._pages is not None:
-                rewards, truncations = rewards.copy(), truncations.copy()
-                terminations = terminations.copy()
-            return batch.observations, rewards, terminations, truncations, infos
+            with stage("env_step"):
+                if self._sent:
+                    check_none_pending(self._pending)
+                try:
+                    ended = self._step_batch(batch, actions, red_actions)
+                except TypeError:  # not a contiguous int64 array
+                    blue = as_int64s("actions", actions)
+                    red = None if red_actions is None else as_int64s("red_actions", red_actions)
+                    ended = self._step_batch(batch, blue, red)
+                infos = self._episode_infos(batch, batch.truncations) if ended else {}
+                rewards, truncations = batch.rewards, batch.truncations
+                terminations = self._terminations
+                if self._double_buffer is not None:
+                    rewards, truncations = rewards.copy(), truncations.copy()
+                    terminations = terminations.copy()
+                return batch.observations, rewards, terminations, truncations, infos
         finally:
-            self._running.release()
+            self._call_lock.release()
 
     def send(self, actions: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Play one action of blue's in some games, in all by default; see `recv`.
+        """Play one action of blue in each of the games `ids`, all by default.
+
+        `recv` returns the results.
 
         Raises:
-            IndexError: an action or a game is out of range; nothing was played.
-            ValueError: a game was sent before and has not been received; nothing was played.
+            IndexError: an action or an id is out of range; nothing was played.
+            ValueError: a game was sent before and not received; nothing was played.
         """
-        games = checked_ids(ids, self._out)
-        blue = integers("actions", actions)
-        batch = self._enter()
+        games = check_ids(ids, self._pending)
+        blue = as_int64s("actions", actions)
+        batch = self._acquire_batch()
         try:
-            self._turn(batch)
-            batch.step(blue, None, games)
-            self._out[games] = True
+            with stage("env_step"):
+                self._swap_observations(batch)
+                batch.step(blue, None, games)
+            self._pending[games] = True
             self._sent.append(games)
         finally:
-            self._running.release()
+            self._call_lock.release()
 
     def recv(self, min_ready: int = 1) -> Ready:
-        """Results of the games that were sent, all of which are ready at once.
+        """Return the results of all games that were sent; native games are ready at once.
 
         Args:
-            min_ready: How many must have been sent.
+            min_ready: Number of games that must have been sent.
         """
-        check_min_ready(min_ready, int(np.count_nonzero(self._out)))
-        batch = self._enter()
+        check_min_ready(min_ready, int(np.count_nonzero(self._pending)))
+        batch = self._acquire_batch()
         try:
             ids = np.concatenate(self._sent)
-            ended = batch.truncations & self._out
-            infos = rows(self._infos(batch, ended), ids) if ended.any() else {}
-            self._forget()
+            ended = batch.truncations & self._pending
+            infos = take_rows(self._episode_infos(batch, ended), ids) if ended.any() else {}
+            self._clear_pending()
             return Ready(
                 ids,
                 batch.observations.take(ids, 0),
@@ -164,23 +186,23 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
                 infos,
             )
         finally:
-            self._running.release()
+            self._call_lock.release()
 
     async def arecv(self, min_ready: int = 1) -> Ready:
-        """As `recv`, for use in asyncio."""
+        """`recv` for asyncio."""
         return self.recv(min_ready)
 
     def render(self) -> tuple[str, ...]:
-        """A picture of every game.
+        """Every game drawn as text.
 
         Raises:
-            RuntimeError: no render mode was asked for.
+            RuntimeError: the environment was made without a render mode.
         """
-        return self._pictures()
+        return self._render_games()
 
     def close_extras(self, **kwargs: object) -> None:  # noqa: ARG002 - Gymnasium's signature
-        """Let go of the games and their threads."""
-        self._held = None
+        """Release the games and their threads."""
+        self._batch = None
 
     def __enter__(self) -> Self:
         return self
@@ -190,94 +212,174 @@ class NativeVectorEnv(BatchHolder, VectorEnv[Observations, ArrayLike, NDArray[np
 
     @property
     def observations(self) -> Observations:
-        """The observations as they now stand, read-only; wanted after `restore` and `copy`."""
+        """Read-only view of the current observations, which `restore` and `copy` change too."""
         return read_only(self.batch.observations)
 
     def true_state_dict(self, game: int) -> dict[str, Any]:
-        """The true state of a game in CybORG's form."""
+        """The true state of one game in the form of CybORG's `get_agent_state('True')`."""
         return true_state_dict(self.batch, game)
 
     def action_masks(
         self, *, monitor: bool = True, defender: bool = True, user0: bool = True
     ) -> Bools:
-        """Actions that make sense, (games, 145): see `sim.action_masks`."""
+        """Actions that can have an effect, (games, 145): see `sim.action_masks`."""
         decoys = self.batch.true_state["decoys"]
         return action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
 
     def save(self, ids: ArrayLike) -> list[bytes]:
-        """These games as bytes: all that is needed to go on from here, random stream included."""
-        return self.batch.save(integers("ids", ids))
+        """Snapshots of these games, including their random streams."""
+        return self.batch.save(as_int64s("ids", ids))
 
     def restore(self, ids: ArrayLike, blobs: Sequence[bytes]) -> None:
-        """Put saved games in the place of these.
+        """Replace these games by snapshots.
 
         Raises:
             ValueError: a snapshot is damaged, foreign or does not fit; nothing was changed.
         """
-        games = integers("ids", ids)
-        batch = self._enter()
+        games = as_int64s("ids", ids)
+        batch = self._acquire_batch()
         try:
-            self._turn(batch)
+            self._swap_observations(batch)
             batch.restore(games, blobs)
             self._seeded[games] = True
         finally:
-            self._running.release()
+            self._call_lock.release()
 
     def copy(self, sources: ArrayLike, targets: ArrayLike) -> None:
-        """Put copies of games in the place of others; `reseed` them if their luck should differ."""
-        self.restore(integers("targets", targets), self.save(integers("sources", sources)))
+        """Replace games by copies of others.
+
+        A copy draws the same random numbers as its source until it is reseeded.
+        """
+        self.restore(as_int64s("targets", targets), self.save(as_int64s("sources", sources)))
 
     def reseed(self, ids: ArrayLike, seeds: Iterable[int]) -> None:
-        """Let games draw from new random streams from here on."""
-        self.batch.reseed(integers("ids", ids), seeding.as_array(seeds))
+        """Continue games with new random streams."""
+        self.batch.reseed(as_int64s("ids", ids), as_seeds(seeds))
 
-    def _forget(self) -> None:
-        """Let what was sent be received or dropped."""
+    def _clear_pending(self) -> None:
         self._sent.clear()
-        self._out[:] = False
+        self._pending[:] = False
 
     def _set_spaces(self, dtype: DTypeLike) -> None:
-        self.single_observation_space = spaces.observation_space(dtype)
-        self.single_action_space = spaces.action_space()
+        self.single_observation_space = observation_space(dtype)
+        self.single_action_space = action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
-    def _enter(self) -> Batch:
-        """The batch, for one caller at a time, who must release `_running`."""
+    def _acquire_batch(self) -> Batch:
+        """The batch, for one thread at a time; the caller must release `_call_lock`."""
         batch = self.batch
-        if not self._running.acquire(blocking=False):
-            raise RuntimeError(
-                "an environment must be used by one thread at a time; another call is under way"
-            )
+        acquire_call_lock(self._call_lock)
         return batch
 
-    def _turn(self, batch: Batch) -> None:
-        """Leave to the caller the observations that it has."""
-        if self._pages is not None:
-            self._pages.turn(batch)
+    def _swap_observations(self, batch: Batch) -> None:
+        """Keep the observations that the caller has from being overwritten."""
+        if self._double_buffer is not None:
+            self._double_buffer.swap(batch)
 
-    def _begin(self, batch: Batch, mask: Bools, given: dict[int, int]) -> None:
-        """Start new episodes where the mask is true, with the seeds that are given."""
+    def _start_episodes(self, batch: Batch, mask: Bools, seeds: dict[int, int]) -> None:
+        """Start new episodes where the mask is true, with new random streams where seeds are."""
         for game in np.flatnonzero(mask & ~self._seeded).tolist():
-            if game not in given:
-                given[game] = seeding.fresh(self.np_random)
-        new = [game for game in given if mask[game]]
-        batch.reset(seeding.as_array([given[game] for game in new]), np.array(new, np.int64))
-        self._seeded[new] = True
-        going_on = mask.copy()
-        going_on[new] = False
-        batch.reset(ids=np.flatnonzero(going_on))
+            if game not in seeds:
+                seeds[game] = draw_seed(self.np_random)
+        reseeded = [game for game in seeds if mask[game]]
+        batch.reset(as_seeds([seeds[game] for game in reseeded]), np.array(reseeded, np.int64))
+        self._seeded[reseeded] = True
+        continued = mask.copy()
+        continued[reseeded] = False
+        batch.reset(ids=np.flatnonzero(continued))
         if self._statistics is not None:
-            self._statistics.begin(mask)
+            self._statistics.start(mask)
 
-    def _play(self, batch: Batch, actions: Any, red_actions: Any) -> int:
-        if self._pages is None:
+    def _step_batch(self, batch: Batch, actions: Any, red_actions: Any) -> int:
+        if self._double_buffer is None:
             return batch.step(actions, red_actions)
-        return self._pages.step(batch, actions, red_actions)
+        return self._double_buffer.step(batch, actions, red_actions)
 
-    def _infos(self, batch: Batch, ended: Bools) -> Infos:
-        """The infos of a step that ended these episodes."""
-        infos = endings.infos_of(batch, ended)
+    def _episode_infos(self, batch: Batch, ended: Bools) -> Infos:
+        infos = episode_infos(batch, ended)
         if self._statistics is not None:
-            infos |= self._statistics.infos_of(batch, ended)
+            infos |= self._statistics.infos(batch, ended)
         return infos
+
+
+class DoubleBuffer:
+    """Two observation arrays that a batch writes alternately, so that the caller needs no copy.
+
+    An array that the caller still references is left to the caller and replaced by a new one.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        """Allocate the second array; the batch owns the first."""
+        self._spare = np.empty_like(batch.observations)
+        self._unshared_refcount = getrefcount(self._spare)
+
+    def step(self, batch: Batch, actions: Int64s, red_actions: Int64s | None) -> int:
+        """Step the batch into the spare array; returns the number of episodes that ended."""
+        self._redirect_to_spare(batch)
+        try:
+            ended = batch.step(actions, red_actions)
+        except BaseException:
+            batch.core.redirect_observations(batch.observations)
+            raise
+        batch.observations, self._spare = self._spare, batch.observations
+        return ended
+
+    def swap(self, batch: Batch) -> None:
+        """Copy the observations to the spare array and continue there.
+
+        Rows can then be overwritten without a change to the array that the caller has.
+        """
+        self._redirect_to_spare(batch)
+        np.copyto(self._spare, batch.observations)
+        batch.observations, self._spare = self._spare, batch.observations
+
+    def _redirect_to_spare(self, batch: Batch) -> None:
+        if getrefcount(self._spare) > self._unshared_refcount:
+            self._spare = np.empty_like(self._spare)
+        batch.core.redirect_observations(self._spare)
+
+
+class EpisodeStatistics:
+    """Return, length and seconds of episodes, as Gymnasium's RecordEpisodeStatistics has them."""
+
+    def __init__(self, games: int) -> None:
+        """Start the clocks of all games."""
+        self._started_s = np.full(games, perf_counter())
+
+    def start(self, games: Bools) -> None:
+        """Restart the clocks of these games."""
+        self._started_s[games] = perf_counter()
+
+    def infos(self, batch: Batch, ended: Bools) -> Infos:
+        """Infos of the episodes that ended in a step; restarts the clocks of their games."""
+        episode = {
+            "r": np.where(ended, batch.episode_returns, 0.0),
+            "l": np.where(ended, batch.episode_lengths, np.int64(0)),
+            "t": np.where(ended, np.round(perf_counter() - self._started_s, 6), 0.0),
+        }
+        self.start(ended)
+        return {"episode": episode, "_episode": ended.copy()}
+
+
+def episode_infos(batch: Batch, ended: Bools) -> Infos:
+    """Infos of the episodes that ended in a step, as SyncVectorEnv gives them for Cage2Env."""
+    infos = {}
+    if batch.config.order is not None:
+        counters = np.where(ended[:, None], batch.episode_counters, 0)
+        infos = {"compliance": counters, "_compliance": ended.copy()}
+    if batch.config.autoreset != "same_step":
+        return infos
+    return {
+        "final_obs": _final_observations(batch, ended),
+        "_final_obs": ended.copy(),
+        "final_info": infos,
+        "_final_info": ended.copy(),
+    }
+
+
+def _final_observations(batch: Batch, ended: Bools) -> NDArray[np.object_]:
+    observations = np.full(batch.games, None, object)
+    rows = batch.final_observations[ended]
+    observations[ended] = np.fromiter(rows, object, len(rows))
+    return observations

@@ -1,4 +1,4 @@
-"""Makes the environment known to Gymnasium, which has had no plugins since 1.0."""
+"""Registers the environment id `cagepool/CAGE2-v0` with Gymnasium."""
 
 from gymnasium.envs import registration
 
@@ -6,7 +6,7 @@ ENVIRONMENT_ID = "cagepool/CAGE2-v0"
 
 
 def register() -> None:
-    """Enter the environment in Gymnasium's registry, unless it is there."""
+    """Register the environment, unless it is registered already."""
     if ENVIRONMENT_ID in registration.registry:
         return
     registration.register(

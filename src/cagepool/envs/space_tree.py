@@ -1,4 +1,7 @@
-"""Arrays of many environments, nested as their space is: one array, or a tuple or dict of trees."""
+"""Space trees: arrays of many environments, nested as a Dict or Tuple space is.
+
+A tree is one array, or a tuple or dict of trees. The first axis of each array is the environment.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -10,20 +13,20 @@ from numpy.typing import NDArray
 from cagepool.types import Int64s
 
 Tree: TypeAlias = Any  # NDArray, tuple[Tree, ...] or dict[str, Tree]
-Write: TypeAlias = Callable[[int, Any], None]
-Read: TypeAlias = Callable[[int], Any]
+WriteRow: TypeAlias = Callable[[int, Any], None]
+ReadRow: TypeAlias = Callable[[int], Any]
 
 
-def check_supported(space: Space[Any]) -> None:
-    """Refuse spaces whose values have no fixed form.
+def check_space_supported(space: Space[Any]) -> None:
+    """Raise if values of the space cannot be stored in arrays of fixed shape.
 
     Raises:
-        TypeError: the space holds another one than those that can be laid out as arrays.
+        TypeError: the space contains an unsupported space.
     """
     if isinstance(space, Dict):
-        parts = list(space.spaces.values())
+        children = list(space.spaces.values())
     elif isinstance(space, Tuple):
-        parts = list(space.spaces)
+        children = list(space.spaces)
     elif isinstance(space, Box | Discrete | MultiDiscrete | MultiBinary):
         return
     else:
@@ -31,126 +34,126 @@ def check_supported(space: Space[Any]) -> None:
             "a space must be made of Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple "
             f"to be shared, got {space}"
         )
-    for part in parts:
-        check_supported(part)
+    for child in children:
+        check_space_supported(child)
 
 
-def mapped(change: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """A tree of the same form, from what `change` makes of each array and its counterparts."""
+def map_tree(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+    """Apply a function to each array and the corresponding arrays of the other trees."""
     if isinstance(tree, dict):
         return {
-            key: mapped(change, part, *(other[key] for other in others))
-            for key, part in tree.items()
+            key: map_tree(function, child, *(other[key] for other in others))
+            for key, child in tree.items()
         }
     if isinstance(tree, tuple):
-        return tuple(mapped(change, *parts) for parts in zip(tree, *others, strict=True))
-    return change(tree, *others)
+        return tuple(map_tree(function, *children) for children in zip(tree, *others, strict=True))
+    return function(tree, *others)
 
 
-def part(tree: Tree, places: slice) -> Tree:
-    """The same memory, of these places only."""
-    return mapped(lambda array: array[places], tree)
+def slice_rows(tree: Tree, rows: slice) -> Tree:
+    """Views of a range of environments."""
+    return map_tree(lambda array: array[rows], tree)
 
 
-def rows(tree: Tree, ids: Int64s) -> Tree:
-    """A copy of what stands at these places."""
+def take_rows(tree: Tree, ids: Int64s) -> Tree:
+    """Copies of the rows of these environments."""
     if isinstance(tree, np.ndarray):
         return tree.take(ids, 0)  # three times as fast as tree[ids]
-    return mapped(lambda array: array.take(ids, 0), tree)
+    return map_tree(lambda array: array.take(ids, 0), tree)
 
 
-def copied(tree: Tree) -> Tree:
-    """A copy of each array."""
+def copy_tree(tree: Tree) -> Tree:
+    """Copies of all arrays."""
     if isinstance(tree, np.ndarray):
         return tree.copy()
-    return mapped(np.copy, tree)
+    return map_tree(np.copy, tree)
 
 
-def assign(tree: Tree, places: Any, values: Tree) -> None:
-    """Put values, nested in the same way, at these places: an array of them, or all.
+def assign_actions(tree: Tree, ids: Any, actions: Tree) -> None:
+    """Write actions, nested as the tree is, into the rows `ids`: an array of indices or a slice.
 
     Raises:
-        ValueError: a value has another shape.
-        TypeError: a value cannot be cast without loss of kind.
+        ValueError: an array of actions has the wrong shape.
+        TypeError: the dtype of an array of actions is of another kind.
     """
     if isinstance(tree, dict):
-        for key, part in tree.items():
-            assign(part, places, values[key])
+        for key, child in tree.items():
+            assign_actions(child, ids, actions[key])
     elif isinstance(tree, tuple):
-        for part, value in zip(tree, values, strict=True):
-            assign(part, places, value)
+        for child, values in zip(tree, actions, strict=True):
+            assign_actions(child, ids, values)
     else:
-        count = len(tree) if isinstance(places, slice) else len(places)
-        tree[places] = conformed("actions", values, (count, *tree.shape[1:]), tree.dtype)
+        count = len(tree) if isinstance(ids, slice) else len(ids)
+        tree[ids] = _as_array("actions", actions, (count, *tree.shape[1:]), tree.dtype)
 
 
-def reader(tree: Tree) -> Read:
-    """A function that gives the value of one environment, as its own."""
+def row_reader(tree: Tree) -> ReadRow:
+    """A function that returns a copy of the value of one environment."""
     if isinstance(tree, dict):
-        parts = {key: reader(part) for key, part in tree.items()}
-        return lambda place: {key: read(place) for key, read in parts.items()}
+        by_key = {key: row_reader(child) for key, child in tree.items()}
+        return lambda row: {key: read(row) for key, read in by_key.items()}
     if isinstance(tree, tuple):
-        reads = [reader(part) for part in tree]
-        return lambda place: tuple(read(place) for read in reads)
+        reads = [row_reader(child) for child in tree]
+        return lambda row: tuple(read(row) for read in reads)
     if tree.ndim == 1:
-        read_scalar: Read = tree.__getitem__
+        read_scalar: ReadRow = tree.__getitem__
         return read_scalar
-    return lambda place: tree[place].copy()
+    return lambda row: tree[row].copy()
 
 
-def writer(name: str, tree: Tree) -> Write:
-    """A function that puts down the value of one environment; it raises if the form is wrong."""
+def row_writer(name: str, tree: Tree) -> WriteRow:
+    """A function that stores the value of one environment, and raises if it does not fit."""
     if isinstance(tree, dict):
-        return _dict_writer({key: writer(f"{name}[{key!r}]", part) for key, part in tree.items()})
+        return _dict_writer({key: row_writer(f"{name}[{key!r}]", tree[key]) for key in tree})
     if isinstance(tree, tuple):
-        return _tuple_writer([writer(f"{name}[{k}]", part) for k, part in enumerate(tree)])
+        return _tuple_writer([row_writer(f"{name}[{i}]", child) for i, child in enumerate(tree)])
     return _array_writer(name, tree)
 
 
-def _dict_writer(parts: dict[str, Write]) -> Write:
-    def write(place: int, value: Any) -> None:
-        if value.keys() != parts.keys():
-            raise ValueError(f"there must be values of {[*parts]}, got {[*value]}")
-        for key, put in parts.items():
-            put(place, value[key])
+def _dict_writer(writers: dict[str, WriteRow]) -> WriteRow:
+    def write(row: int, value: Any) -> None:
+        if value.keys() != writers.keys():
+            raise ValueError(f"there must be values of {[*writers]}, got {[*value]}")
+        for key, write_child in writers.items():
+            write_child(row, value[key])
 
     return write
 
 
-def _tuple_writer(parts: list[Write]) -> Write:
-    def write(place: int, value: Any) -> None:
-        for put, part in zip(parts, value, strict=True):
-            put(place, part)
+def _tuple_writer(writers: list[WriteRow]) -> WriteRow:
+    def write(row: int, value: Any) -> None:
+        for write_child, child in zip(writers, value, strict=True):
+            write_child(row, child)
 
     return write
 
 
-def _array_writer(name: str, array: NDArray[Any]) -> Write:
+def _array_writer(name: str, array: NDArray[Any]) -> WriteRow:
     shape, dtype = array.shape[1:], array.dtype
-    views = [array[place, ...] for place in range(len(array))]
+    views = [array[row, ...] for row in range(len(array))]
 
-    def write(place: int, value: Any) -> None:
-        views[place][...] = conformed(name, value, shape, dtype)
+    def write(row: int, value: Any) -> None:
+        views[row][...] = _as_array(name, value, shape, dtype)
 
     if len(shape) != 1 or dtype.names:
         return write
-    memory = [view.data for view in views]
+    buffers = [view.data for view in views]
 
-    def write_fast(place: int, value: Any) -> None:
-        try:  # a memoryview takes only what has its shape and type, and is quick about it
-            memory[place][:] = value
+    def write_fast(row: int, value: Any) -> None:
+        try:  # assigning to a memoryview is fast, and refuses any other shape or dtype
+            buffers[row][:] = value
         except (TypeError, ValueError, NotImplementedError):
-            write(place, value)
+            write(row, value)
 
     return write_fast
 
 
-def conformed(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The value as an array of this shape and type.
+def _as_array(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert a value to an array of this shape and dtype.
 
     Raises:
-        ValueError: the shape is another.
-        TypeError: the type is of another kind.
+        ValueError: the value has another shape.
+        TypeError: the dtype of the value is of another kind.
     """
     array = np.asarray(value)
     if array.shape != shape:

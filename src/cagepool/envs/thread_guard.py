@@ -1,4 +1,4 @@
-"""One thread at a time."""
+"""Refuses concurrent calls: an environment must be used by one thread at a time."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -9,31 +9,40 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class Guarded(Protocol):
-    """Has methods that must not run at the same time."""
+class HasCallLock(Protocol):
+    """Has a lock that is held while a guarded method runs."""
 
-    running: Lock
-
-
-Self = TypeVar("Self", bound=Guarded)
+    call_lock: Lock
 
 
-def alone(
+Self = TypeVar("Self", bound=HasCallLock)
+
+
+def acquire_call_lock(lock: Lock) -> None:
+    """Acquire the lock without waiting; the caller must release it.
+
+    Raises:
+        RuntimeError: another thread holds the lock.
+    """
+    if not lock.acquire(blocking=False):
+        raise RuntimeError(
+            "an environment must be used by one thread at a time; another call is under way"
+        )
+
+
+def one_thread_at_a_time(
     method: Callable[Concatenate[Self, Parameters], Result],
 ) -> Callable[Concatenate[Self, Parameters], Result]:
-    """Let a method raise RuntimeError at once while another thread is in one of these."""
+    """Decorate a method to raise RuntimeError while another thread is in a decorated method."""
 
     @wraps(method)
     def guarded(
         self: Self, /, *arguments: Parameters.args, **keywords: Parameters.kwargs
     ) -> Result:
-        if not self.running.acquire(blocking=False):
-            raise RuntimeError(
-                "an environment must be used by one thread at a time; another call is under way"
-            )
+        acquire_call_lock(self.call_lock)
         try:
             return method(self, *arguments, **keywords)
         finally:
-            self.running.release()
+            self.call_lock.release()
 
     return guarded

@@ -1,1 +1,1 @@
-"""The games in other libraries' terms; each module needs its library."""
+"""Adapters to other reinforcement-learning libraries; each module needs its library."""

@@ -1,4 +1,4 @@
-"""CAGE-2 as a game of two learners, for PettingZoo."""
+"""CAGE-2 as a PettingZoo environment, in which blue and red both learn."""
 
 from typing import Any, TypeAlias, Unpack
 
@@ -7,38 +7,42 @@ import numpy as np
 
 from cagepool import _core, _optional
 from cagepool.envs import Cage2Env
-from cagepool.envs.settings import METADATA, GameSettings, RenderMode
+from cagepool.envs.cage2_env import METADATA, GameSettings, RenderMode
 from cagepool.sim.red_observation import RED_OBSERVATION_SIZE, red_observations
 
-with _optional.needed("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
+with _optional.require("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
     from pettingzoo.utils.conversions import parallel_to_aec
     from pettingzoo.utils.env import AECEnv, ParallelEnv
 
 BLUE, RED = "blue", "red"
-Sights: TypeAlias = dict[str, dict[str, Any]]
+AgentDicts: TypeAlias = dict[str, dict[str, Any]]
 
 
 def env(**settings: Any) -> AECEnv:
-    """The game in turns, by PettingZoo's own conversion; settings as of `parallel_env`."""
+    """The turn-based (AEC) form, by PettingZoo's own conversion; settings of `parallel_env`."""
     return parallel_to_aec(parallel_env(**settings))
 
 
-class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - what PettingZoo calls it
-    """One game in which blue and red are both played from outside.
+class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo's name
+    """One game with two agents, `blue` and `red`.
 
     Observations are dictionaries of `observation` and `action_mask`; masks are in the infos too.
-    Red's reward is what blue loses.
+    Red's reward is the negative of blue's.
     """
 
-    metadata: dict[str, Any] = {**METADATA, "name": "cagepool_cage2_v0", "is_parallelizable": True}  # noqa: RUF012 - as PettingZoo has it
+    metadata: dict[str, Any] = {**METADATA, "name": "cagepool_cage2_v0", "is_parallelizable": True}  # noqa: RUF012 - PettingZoo's form
 
     def __init__(
         self, *, render_mode: RenderMode | None = None, **settings: Unpack[GameSettings]
     ) -> None:
-        """Make the game, as `sim.BatchConfig` says.
+        """Make the game.
+
+        Args:
+            render_mode: `ansi` or None.
+            settings: See `sim.BatchConfig`; `red` is not accepted.
 
         Raises:
-            ValueError: a red agent is named, or a setting is not one that is known.
+            ValueError: `red` is given, or a setting has an unknown value.
         """
         if settings.get("red", "given") != "given":
             raise ValueError(f"red is played by its own agent here, got red={settings['red']!r}")
@@ -48,8 +52,10 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - what Petti
         self.possible_agents = [BLUE, RED]
         self.agents: list[str] = []
         self.observation_spaces = {
-            BLUE: _sight(self._game.observation_space, _core.ACTION_COUNT),
-            RED: _sight(gym.spaces.Box(0, 1, (RED_OBSERVATION_SIZE,)), _core.RED_ACTION_COUNT),
+            BLUE: _masked_space(self._game.observation_space, _core.ACTION_COUNT),
+            RED: _masked_space(
+                gym.spaces.Box(0, 1, (RED_OBSERVATION_SIZE,)), _core.RED_ACTION_COUNT
+            ),
         }
         self.action_spaces = {
             BLUE: gym.spaces.Discrete(_core.ACTION_COUNT),
@@ -58,29 +64,29 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - what Petti
 
     @property
     def game(self) -> Cage2Env:
-        """The game behind it, with its true state and snapshots."""
+        """The underlying environment, which has the true state and snapshots."""
         return self._game
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
-        """What an agent sees."""
+        """Observation space of an agent."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gym.Space[Any]:
-        """What an agent can do; see `sim.names`."""
+        """Action space of an agent; `sim.names` has the names of the actions."""
         return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Sights, Sights]:
-        """Start a new episode; no options are known."""
-        seen, _ = self._game.reset(seed=seed, options=options)
+    ) -> tuple[AgentDicts, AgentDicts]:
+        """Start a new episode; options are ignored."""
+        observation, _ = self._game.reset(seed=seed, options=options)
         self.agents = [*self.possible_agents]
-        return self._sights(seen)
+        return self._observe(observation)
 
     def step(
         self, actions: dict[str, Any]
-    ) -> tuple[Sights, dict[str, float], dict[str, bool], dict[str, bool], Sights]:
-        """Play an action of each; none is left once the horizon is reached.
+    ) -> tuple[AgentDicts, dict[str, float], dict[str, bool], dict[str, bool], AgentDicts]:
+        """Play one action per agent; `agents` is empty after the last step of an episode.
 
         Raises:
             IndexError: an action is out of range; nothing was played.
@@ -89,42 +95,42 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - what Petti
         missing = [agent for agent in self.possible_agents if agent not in actions]
         if missing:
             raise ValueError(f"each agent must have an action, got none of {', '.join(missing)}")
-        seen, reward, _, truncated, _ = self._game.step(actions[BLUE], actions[RED])
-        playing = self.agents
+        observation, reward, _, truncated, _ = self._game.step(actions[BLUE], actions[RED])
+        agents = self.agents
         if truncated:
             self.agents = []
-        observations, infos = self._sights(seen)
+        observations, infos = self._observe(observation)
         rewards = {BLUE: reward, RED: -reward}
         return (
             observations,
             rewards,
-            dict.fromkeys(playing, False),
-            dict.fromkeys(playing, truncated),
+            dict.fromkeys(agents, False),
+            dict.fromkeys(agents, truncated),
             infos,
         )
 
     def render(self) -> str:
-        """A picture of the game."""
+        """The game drawn as text."""
         return self._game.render()
 
     def close(self) -> None:
-        """Let go of the game."""
+        """Release the game."""
         self._game.close()
 
-    def _sights(self, seen: Any) -> tuple[Sights, Sights]:
-        """Observations and infos."""
-        of_red = red_observations(self._game.batch)
+    def _observe(self, observation: Any) -> tuple[AgentDicts, AgentDicts]:
+        """Observations and infos per agent."""
+        red_view = red_observations(self._game.batch)
         masks = {
             BLUE: self._game.action_masks().astype(np.int8),
-            RED: of_red.masks[0].astype(np.int8),
+            RED: red_view.masks[0].astype(np.int8),
         }
-        values = {BLUE: seen, RED: of_red.observations[0]}
+        values = {BLUE: observation, RED: red_view.observations[0]}
         return (
             {agent: {"observation": values[agent], "action_mask": masks[agent]} for agent in masks},
             {agent: {"action_mask": masks[agent]} for agent in masks},
         )
 
 
-def _sight(observation: gym.Space[Any], actions: int) -> gym.Space[Any]:
+def _masked_space(observation: gym.Space[Any], actions: int) -> gym.Space[Any]:
     mask = gym.spaces.Box(0, 1, (actions,), np.int8)
     return gym.spaces.Dict({"observation": observation, "action_mask": mask})

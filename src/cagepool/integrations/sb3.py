@@ -1,117 +1,132 @@
-"""Pools as vector environments of Stable-Baselines3."""
+"""Vector environments and defenders for Stable-Baselines3."""
 
 from collections.abc import Sequence
 from functools import partial
 from inspect import signature
 from time import perf_counter
-from typing import Any, Unpack, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, Unpack, cast
 
+import gymnasium as gym
 import numpy as np
 
 from cagepool import _optional
-from cagepool.envs.env_fns import Source, is_ours, makers_for
-from cagepool.envs.feature_wrapper import RememberingVectorEnv
-from cagepool.envs.make import AnyVectorEnv, Backend, MakeSettings, make_vec
+from cagepool.envs.env_fns import AnyEnv, EnvFn, EnvSource, is_cage2, make_env_fns
+from cagepool.envs.feature_wrapper import FeatureVectorEnv
+from cagepool.envs.make import (
+    AnyVectorEnv,
+    Backend,
+    MakeSettings,
+    make_vec,
+    split_worker_settings,
+)
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.envs.space_tree import Tree, mapped
-from cagepool.envs.workers.config import WorkerSettings
+from cagepool.envs.space_tree import Tree, map_tree
 from cagepool.evaluate import Defender
-from cagepool.integrations.defender import PLAIN, ChoosingDefender
-from cagepool.integrations.members import OPTIONS, Member, Members, Wrapper
+from cagepool.evaluate.defenders import GameBatch
 from cagepool.sim.batch import BatchConfig
-from cagepool.sim.features import FeatureConfig
-from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
+from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s, Observations, Records
 
-with _optional.needed("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
+with _optional.require("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
     from stable_baselines3.common.vec_env import VecEnv
 
-RESTART = ("restarted", "fault")  # what workers say of an environment that was made anew
-MASKS = "action_masks"  # the method that sb3-contrib asks for
+Wrapper: TypeAlias = type[gym.Wrapper[Any, Any, Any, Any]]
+
+PLAIN_FEATURES = FeatureConfig(
+    scan_memory=False, decoys_placed=False, last_action=False, time_left=False, actions="all"
+)
+"""The 52 values of an observation and all 145 actions."""
+
+_MASKS_METHOD = "action_masks"  # method that sb3-contrib calls
+_RESTART_KEYS = ("restarted", "fault")  # infos of an environment that a worker restarted
+_RESET_OPTIONS = "cagepool_options"  # reset option that holds the options of each environment
 
 
 def make(
     num_envs: int,
     *,
-    env: Source = None,
+    env: EnvSource = None,
     backend: Backend = "auto",
     inputs: FeatureConfig | None = None,
     **settings: Unpack[MakeSettings],
 ) -> "PoolVecEnv":
-    """Many environments as one of Stable-Baselines3's.
+    """Make many environments as one `VecEnv`.
 
     Args:
-        num_envs: How many.
-        env: See `make_vec`; none: CAGE-2.
+        num_envs: Number of environments.
+        env: See `make_vec`; None for CAGE-2.
         backend: See `make_vec`.
-        inputs: What the policy sees and chooses from, instead of CAGE-2's 52 values and 145
-            actions: the inputs of our trainer, which remember the episode.
-        settings: See `make_vec`; `statistics` and `copy` are not offered.
+        inputs: Policy features and action subset of our trainer, instead of CAGE-2's 52 values and
+            145 actions.
+        settings: See `make_vec`; `statistics` and `copy` are not accepted.
 
     Raises:
         TypeError: the backend does not take a setting.
-        ValueError: a setting is not one that is known.
+        ValueError: a setting has an unknown value.
     """
     horizon = int(np.max(settings.get("max_steps", BatchConfig.max_steps)))
-    envs = _pool(num_envs, env, backend, cast("dict[str, Any]", settings))
+    envs = _make_pool(num_envs, env, backend, cast("dict[str, Any]", settings))
     if inputs is not None:
-        envs = cast("AnyVectorEnv", RememberingVectorEnv(envs, inputs, max_steps=horizon))
+        envs = cast("AnyVectorEnv", FeatureVectorEnv(envs, inputs, max_steps=horizon))
     return PoolVecEnv(envs)
 
 
-def _pool(num_envs: int, env: Source, backend: Backend, given: dict[str, Any]) -> AnyVectorEnv:
-    made = partial(make_vec, num_envs, autoreset="same_step")
-    if is_ours(env) and backend in ("auto", "native"):
-        return cast("AnyVectorEnv", made(statistics=False, **given))
-    pool = {name: given.pop(name) for name in WorkerSettings.__annotations__ if name in given}
-    makers = makers_for(num_envs, env, given)
-    members = [partial(Member, maker, number) for number, maker in enumerate(makers)]
-    return cast("AnyVectorEnv", made(env=members, backend=backend, **pool))
+def _make_pool(
+    num_envs: int, env: EnvSource, backend: Backend, keywords: dict[str, Any]
+) -> AnyVectorEnv:
+    make_envs = partial(make_vec, num_envs, autoreset="same_step")
+    if is_cage2(env) and backend in ("auto", "native"):
+        return cast("AnyVectorEnv", make_envs(statistics=False, **keywords))
+    pool_settings = split_worker_settings(keywords)
+    env_fns = make_env_fns(num_envs, env, keywords)
+    indexed = [partial(IndexedEnv, env_fn, index) for index, env_fn in enumerate(env_fns)]
+    return cast("AnyVectorEnv", make_envs(env=indexed, backend=backend, **pool_settings))
 
 
 def defender(model: Any, inputs: FeatureConfig | None = None, *, max_steps: int = 100) -> Defender:
-    """A trained model as a defender that plays greedily, for `cagepool.evaluate`.
+    """Wrap a trained model as a defender that plays greedily, for `cagepool.evaluate`.
 
     Args:
-        model: Such as PPO or MaskablePPO.
-        inputs: Those with which its environments were made.
-        max_steps: That of its environments, if the inputs tell the time that is left.
+        model: A model of Stable-Baselines3, such as PPO or MaskablePPO.
+        inputs: The `inputs` of its environments.
+        max_steps: The `max_steps` of its environments, for the feature `time_left`.
     """
-    is_masked = "action_masks" in signature(model.predict).parameters
+    is_maskable = "action_masks" in signature(model.predict).parameters
 
-    def choose(rows: Float32s, masks: Bytes) -> Int64s:
-        allowed = {MASKS: masks.astype(np.bool_)} if is_masked else {}
-        chosen: Int64s = model.predict(rows, deterministic=True, **allowed)[0]
-        return chosen
+    def choose(features: Float32s, masks: Bytes) -> Int64s:
+        keywords = {_MASKS_METHOD: masks.astype(np.bool_)} if is_maskable else {}
+        choices: Int64s = model.predict(features, deterministic=True, **keywords)[0]
+        return choices
 
-    return ChoosingDefender(choose, inputs or PLAIN, max_steps=max_steps)
+    return FeatureDefender(choose, inputs or PLAIN_FEATURES, max_steps=max_steps)
 
 
 class PoolVecEnv(VecEnv):
-    """A pool in Stable-Baselines3's terms; infos are those of its DummyVecEnv.
+    """A vector environment of ours as a `VecEnv`, with the infos of `DummyVecEnv`.
 
-    Beside these, the info of an episode's end holds `episode`, as its Monitor gives it.
+    The last info of an episode also has the key `episode`, as SB3's Monitor writes it.
     """
 
     pool: Any  # the vector environment that `make_vec` made
 
     def __init__(self, envs: AnyVectorEnv) -> None:
-        """Take a pool of native games or of `Member`, which reset in the same step."""
+        """Take native games or `IndexedEnv`s, with autoreset same_step."""
         self.pool = envs.unwrapped
-        self._envs: Any = envs  # whose wrappers take more than their base says
-        self._numbers = range(envs.num_envs)
-        self._members = Members(self.pool)
+        self._envs: Any = envs  # Any: wrappers take more arguments than their base class
+        self._indices = range(envs.num_envs)
+        self._members = PoolMembers(self.pool)
         self._actions: Any = None
         self._is_closed = False
         self._returns = np.zeros(envs.num_envs)
         self._lengths = np.zeros(envs.num_envs, np.int64)
-        self._began_s = perf_counter()
+        self._started_s = perf_counter()
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Any:
-        """First observations, with the seeds and options that were set before."""
-        options = {OPTIONS: self._options} if any(self._options) else None
+        """Start new episodes with the seeds and options that were set before."""
+        options = {_RESET_OPTIONS: self._options} if any(self._options) else None
         observations, infos = self._envs.reset(seed=self._seeds, options=options)
-        self.reset_infos = [_row(infos, number) for number in self._numbers]
+        self.reset_infos = [_info_of(infos, index) for index in self._indices]
         self._returns[:] = 0
         self._lengths[:] = 0
         self._reset_seeds()
@@ -119,106 +134,290 @@ class PoolVecEnv(VecEnv):
         return observations
 
     def step_async(self, actions: Any) -> None:
-        """Keep the actions."""
+        """Store the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> Any:
-        """Play the actions that were kept."""
+        """Step all environments with the stored actions."""
         observations, rewards, terminations, truncations, infos = self._envs.step(self._actions)
         self._returns += rewards
         self._lengths += 1
         dones = terminations | truncations
-        # One for each: wrappers and callbacks write into them.
-        told: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in self._numbers]
+        # One dictionary per environment, since wrappers and callbacks write into them.
+        info_list: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in self._indices]
         if infos:
-            self._tell(told, infos, dones)
+            self._split_infos(info_list, infos, dones)
         if dones.any():
-            self._end(told, observations, dones, truncations & ~terminations)
-        return observations, rewards.astype(np.float32), dones, told
+            self._add_episode_infos(info_list, observations, dones, truncations & ~terminations)
+        return observations, rewards.astype(np.float32), dones, info_list
 
-    def _tell(self, told: list[dict[str, Any]], infos: Infos, dones: Bools) -> None:
-        """Give each environment its infos; those of a reset are kept apart."""
+    def _split_infos(self, info_list: list[dict[str, Any]], infos: Infos, dones: Bools) -> None:
+        """Split the infos of a vector environment; those of an autoreset go to `reset_infos`."""
         masks = [mask for name, mask in infos.items() if name.startswith("_")]
-        for number in np.flatnonzero(np.logical_or.reduce(masks)).tolist():
-            info = _row(infos, number)
-            if not dones[number]:
-                told[number].update(info)
+        for index in np.flatnonzero(np.logical_or.reduce(masks)).tolist():
+            info, target = _info_of(infos, index), info_list[index]
+            if not dones[index]:
+                target.update(info)
                 continue
-            told[number].update(info.pop("final_info", {}))
-            told[number].update({name: info.pop(name) for name in RESTART if name in info})
+            target.update(info.pop("final_info", {}))
+            target.update({name: info.pop(name) for name in _RESTART_KEYS if name in info})
             if "final_obs" in info:
-                told[number]["terminal_observation"] = info.pop("final_obs")
-            self.reset_infos[number] = info
+                target["terminal_observation"] = info.pop("final_obs")
+            self.reset_infos[index] = info
 
-    def _end(
-        self, told: list[dict[str, Any]], observations: Tree, dones: Bools, cut_off: Bools
+    def _add_episode_infos(
+        self, info_list: list[dict[str, Any]], observations: Tree, dones: Bools, truncated: Bools
     ) -> None:
-        """Add what Stable-Baselines3 wants to know of episodes that ended."""
-        now_s = round(perf_counter() - self._began_s, 6)
-        for number in np.flatnonzero(dones).tolist():
-            reward, length = float(self._returns[number]), int(self._lengths[number])
-            told[number]["TimeLimit.truncated"] = bool(cut_off[number])
-            told[number]["episode"] = {"r": round(reward, 6), "l": length, "t": now_s}
-            told[number].setdefault("terminal_observation", _part(observations, number))
+        """Add the keys that Stable-Baselines3 expects at the end of an episode."""
+        elapsed_s = round(perf_counter() - self._started_s, 6)
+        for index in np.flatnonzero(dones).tolist():
+            info = info_list[index]
+            total, length = float(self._returns[index]), int(self._lengths[index])
+            info["TimeLimit.truncated"] = bool(truncated[index])
+            info["episode"] = {"r": round(total, 6), "l": length, "t": elapsed_s}
+            if "terminal_observation" not in info:
+                info["terminal_observation"] = _copy_row(observations, index)
         self._returns[dones] = 0
         self._lengths[dones] = 0
 
     def close(self) -> None:
-        """Let go of the environments, once."""
+        """Close the environments; may be called twice."""
         if not self._is_closed:
             self._is_closed = True
             self._envs.close()
 
     def has_attr(self, attr_name: str) -> bool:
-        """Whether all environments have it; nothing of it is carried between processes."""
+        """Whether all environments have the attribute; its values are not transferred."""
         try:
-            return self._is_masks(attr_name) or all(self._ask(None, "has", attr_name))
+            return self._is_native_masks(attr_name) or all(self._query(None, "has", attr_name))
         except AttributeError:
             return False
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """This attribute of each environment."""
-        return self._ask(indices, "get", attr_name)
+        """Get an attribute of each environment."""
+        return self._query(indices, "get", attr_name)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Set this attribute of each environment."""
-        self._ask(indices, "set", attr_name, value)
+        """Set an attribute of each environment."""
+        self._query(indices, "set", attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """What this method of each environment gives."""
-        if self._is_masks(method_name):  # all at once
+        """Call a method of each environment."""
+        if self._is_native_masks(method_name):  # one call for all games
             masks = self._envs.action_masks(*method_args, **method_kwargs)
-            return [masks[number] for number in self._get_indices(indices)]
-        return self._ask(indices, "call", method_name, *method_args, **method_kwargs)
+            return [masks[index] for index in self._get_indices(indices)]
+        return self._query(indices, "call", method_name, *method_args, **method_kwargs)
 
     def env_is_wrapped(self, wrapper_class: Wrapper, indices: Any = None) -> list[bool]:
-        """Whether each environment is inside such a wrapper."""
-        return self._ask(indices, "is_wrapped", wrapper_class)
+        """Whether each environment is inside a wrapper of this class."""
+        return self._query(indices, "is_wrapped", wrapper_class)
 
     def get_images(self) -> Sequence[Any]:
-        """What each environment renders."""
+        """Render each environment."""
         return self.env_method("render")
 
-    def _is_masks(self, name: str) -> bool:
-        return name == MASKS and isinstance(self._envs, NativeVectorEnv | RememberingVectorEnv)
+    def _is_native_masks(self, name: str) -> bool:
+        return name == _MASKS_METHOD and isinstance(self._envs, NativeVectorEnv | FeatureVectorEnv)
 
-    def _ask(
+    def _query(
         self, indices: Any, verb: str, name: Any, *arguments: Any, **keywords: Any
     ) -> list[Any]:
-        numbers = [self._numbers[number] for number in self._get_indices(indices)]
-        return self._members.ask(numbers, verb, name, *arguments, **keywords)
+        envs = [self._indices[index] for index in self._get_indices(indices)]
+        return self._members.query(envs, verb, name, *arguments, **keywords)
 
 
-def _row(infos: Infos, row: int) -> dict[str, Any]:
-    """What a vector's infos say of one environment."""
+def _info_of(infos: Infos, index: int) -> dict[str, Any]:
+    """Info of one environment, from the infos of a vector environment."""
     return {
-        name: _row(values, row) if isinstance(values, dict) else values[row]
+        name: _info_of(values, index) if isinstance(values, dict) else values[index]
         for name, values in infos.items()
-        if not name.startswith("_") and infos[f"_{name}"][row]
+        if not name.startswith("_") and infos[f"_{name}"][index]
     }
 
 
-def _part(tree: Tree, row: int) -> Tree:
-    return mapped(lambda array: array[row].copy(), tree)
+def _copy_row(tree: Tree, index: int) -> Tree:
+    return map_tree(lambda array: array[index].copy(), tree)
+
+
+class Query(NamedTuple):
+    """A query to some environments of a pool."""
+
+    envs: frozenset[int]
+    verb: str  # has, get, set, call or is_wrapped
+    name: Any  # of the attribute or method; the class of a wrapper
+    arguments: tuple[Any, ...] = ()
+    keywords: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+class MissingAttribute(NamedTuple):
+    """Answer of an environment that lacks the attribute."""
+
+    error: str
+
+
+class IndexedEnv(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that knows its index in the pool, and answers queries to it."""
+
+    def __init__(self, env_fn: EnvFn, index: int) -> None:
+        """Make the environment."""
+        super().__init__(env_fn())
+        self._index = index
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset with the options of this environment."""
+        if options and _RESET_OPTIONS in options:
+            options = options[_RESET_OPTIONS][self._index]
+        return self.env.reset(seed=seed, options=options or None)
+
+    def answer(self, query: Query) -> Any:
+        """Answer a query; None if it is not to this environment."""
+        return _answer(self.env, query) if self._index in query.envs else None
+
+
+class NativeGame:
+    """One game of a native pool, with the interface of `Cage2Env`."""
+
+    spec = None
+
+    def __init__(self, envs: NativeVectorEnv, game: int) -> None:
+        """Refer to a game."""
+        self._envs = envs
+        self._game = game
+        self.observation_space = envs.single_observation_space
+        self.action_space = envs.single_action_space
+        self.render_mode = envs.render_mode
+        self.metadata = envs.metadata
+
+    @property
+    def unwrapped(self) -> "NativeGame":
+        """This game, which has no wrappers."""
+        return self
+
+    @property
+    def observation(self) -> Observations:
+        """Copy of the current observation."""
+        observation: Observations = self._envs.batch.observations[self._game].copy()
+        return observation
+
+    def action_masks(self, **included: bool) -> Bools:
+        """Actions that can have an effect, (145,)."""
+        masks: Bools = self._envs.action_masks(**included)[self._game]
+        return masks
+
+    def true_state(self) -> Records:
+        """Copy of the true state, shape ()."""
+        return self._envs.batch.true_state[self._game : self._game + 1].copy().reshape(())
+
+    def true_state_dict(self) -> dict[str, Any]:
+        """The true state in the form of CybORG's `get_agent_state('True')`."""
+        return self._envs.true_state_dict(self._game)
+
+    def save(self) -> bytes:
+        """Snapshot of the game."""
+        return self._envs.save([self._game])[0]
+
+    def restore(self, blob: bytes) -> None:
+        """Replace the game by a snapshot."""
+        self._envs.restore([self._game], [blob])
+
+    def reseed(self, seed: int) -> None:
+        """Continue the game with a new random stream."""
+        self._envs.reseed([self._game], [seed])
+
+    def render(self) -> str:
+        """The game drawn as text."""
+        return self._envs.render()[self._game]
+
+
+class PoolMembers:
+    """Single environments of a pool, by index: native games or `IndexedEnv`s."""
+
+    def __init__(self, envs: AnyVectorEnv) -> None:
+        """Take the pool without its wrappers."""
+        self._envs: Any = envs
+        self._games: list[NativeGame] | None = None
+        if isinstance(envs, NativeVectorEnv):
+            self._games = [NativeGame(envs, game) for game in range(envs.num_envs)]
+
+    def query(
+        self, envs: Sequence[int], verb: str, name: Any, *arguments: Any, **keywords: Any
+    ) -> list[Any]:
+        """Query these environments; returns their answers in the same order.
+
+        Raises:
+            AttributeError: an environment lacks the attribute.
+        """
+        query = Query(frozenset(envs), verb, name, arguments, keywords)
+        if self._games is not None:
+            answers = {env: _answer(self._games[env], query) for env in envs}
+        else:
+            answers = dict(enumerate(self._envs.call("answer", query)))
+        for env in envs:
+            if isinstance(answers[env], MissingAttribute):
+                raise AttributeError(answers[env].error)
+        return [answers[env] for env in envs]
+
+
+def _answer(env: Any, query: Query) -> Any:
+    if query.verb == "is_wrapped":
+        return _is_wrapped(env, query.name)
+    if query.verb == "set":
+        setattr(env, query.name, *query.arguments)
+        return None
+    try:
+        value = _attribute(env, query.name)
+    except AttributeError as error:
+        return MissingAttribute(str(error))
+    if query.verb == "has":
+        return True
+    return value(*query.arguments, **query.keywords) if query.verb == "call" else value
+
+
+def _attribute(env: Any, name: str) -> Any:
+    return env.get_wrapper_attr(name) if isinstance(env, gym.Env) else getattr(env, name)
+
+
+def _is_wrapped(env: AnyEnv | NativeGame, wrapper: Wrapper) -> bool:
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, wrapper):
+            return True
+        env = env.env
+    return False
+
+
+class ChoiceFunction(Protocol):
+    """A policy without state of its own."""
+
+    def __call__(self, features: Float32s, masks: Bytes, /) -> Int64s:
+        """Return one choice per game, from rows of features and of action masks."""
+
+
+class FeatureDefender:
+    """Defender that plays a policy in many games and encodes the policy's features."""
+
+    def __init__(self, choose: ChoiceFunction, features: FeatureConfig, *, max_steps: int) -> None:
+        """Take a policy with the features and the horizon of its training."""
+        self._choose = choose
+        self._config = features
+        self._max_steps = max_steps
+
+    def begin(self, batch: GameBatch) -> None:
+        """Start an episode in every game."""
+        self._encoder = FeatureEncoder(self._config, batch.games, horizon=self._max_steps)
+        self._features: Float32s = np.zeros((batch.games, self._encoder.size), np.float32)
+        self._masks: Bytes = np.zeros((batch.games, self._encoder.n_choices), np.uint8)
+        self._last_actions: Int64s | None = None
+
+    def act(self, batch: GameBatch) -> Int64s:
+        """One action per game."""
+        observations = np.ascontiguousarray(batch.observations, np.float32)
+        if self._last_actions is not None:
+            self._encoder.update(self._last_actions, observations)
+        self._encoder.encode(observations, self._features, self._masks)
+        choices = self._choose(self._features, self._masks)
+        self._last_actions = self._encoder.action_indices[choices]
+        return self._last_actions

@@ -250,7 +250,7 @@ def _make_executor(
 ) -> AbstractContextManager[TrainingExecutor]:
     if config.env.backend != "ray":
         return nullcontext(LocalExecutor(listener))
-    with _optional.needed("backend ray", "ray", "ray"):
+    with _optional.require("backend ray", "ray", "ray"):
         from cagepool.train.ray.trainings import RayExecutor  # noqa: PLC0415 - takes seconds
 
     return RayExecutor(config.env.ray_actors)

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from cagepool._optional import needed
+from cagepool._optional import require
 from cagepool.train.checkpointing import State
 from cagepool.train.collectors import Crew, LocalCrew
 from cagepool.train.config import TrainConfig
@@ -127,7 +127,7 @@ class Trainer:
 def _crew(config: TrainConfig) -> Crew:
     if config.env.backend != "ray":
         return LocalCrew(config)
-    with needed("backend ray", "ray", "ray"):
+    with require("backend ray", "ray", "ray"):
         from cagepool.train.ray import RayCrew  # noqa: PLC0415 - takes seconds to load
 
         return RayCrew(config)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cagepool.envs.learning import learning_vec
+from cagepool.envs.make import make_training_vec
 from cagepool.evaluate.policy import PolicySettings, feature_encoder
 from cagepool.sim import orders
 from cagepool.sim.compliance import ComplianceTracker
@@ -77,7 +77,9 @@ class Station:
         """Make the environments; so many rollouts take turns."""
         games = share.games
         self._rng = np.random.default_rng(share.choices)
-        self._envs = learning_vec(games, config.env.id, config.env.vector_backend, _game(config))
+        self._envs = make_training_vec(
+            games, config.env.id, config.env.vector_backend, _game(config)
+        )
         inputs = _inputs(config, self._envs)
         self.collector = Collector(self._envs, inputs, share.episodes, config.ppo.reward_scale)
         if config.order.order is not None and not config.env.is_native:

@@ -51,8 +51,8 @@ def test_what_is_ready_is_in_the_next_result_although_enough_others_are() -> Non
     with make_vec(3, env=Checksummed, backend="workers", workers=3) as envs:
         envs.reset(seed=0)
         envs.send([0, 0, 0])
-        waiting = [line.inbox for line in envs._pool.lines]
-        while not all(inbox.is_ready() for inbox in waiting):
+        waiting = [worker.reader for worker in envs._pool.workers]
+        while not all(reader.is_readable() for reader in waiting):
             time.sleep(0.001)
         assert sorted(envs.recv(1).ids.tolist()) == [0, 1, 2]
 
@@ -75,7 +75,7 @@ def test_a_second_thread_gets_an_error_at_once_and_the_first_its_result(tmp_path
     ):
         envs.reset(seed=0)
         first = pool.submit(envs.step, [3, 4])
-        while not envs.running.locked():
+        while not envs.call_lock.locked():
             time.sleep(0.001)
         for call in CALLS.values():
             with pytest.raises(RuntimeError, match="one thread at a time"):

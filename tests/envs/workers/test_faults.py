@@ -152,7 +152,7 @@ def test_a_reset_that_fails_again_and_again_is_given_up(fault: str) -> None:
 
 def test_a_worker_killed_between_steps_is_replaced() -> None:
     with started("exception", on_fault="restart") as envs:
-        os.kill(envs._pool.lines[0].process.pid, signal.SIGKILL)
+        os.kill(envs._pool.workers[0].process.pid, signal.SIGKILL)
         *_, truncations, infos = envs.step(np.arange(ENVS))
         assert truncations.tolist() == [True, True, False, False]
         assert infos["_restarted"].tolist() == truncations.tolist()
@@ -160,7 +160,7 @@ def test_a_worker_killed_between_steps_is_replaced() -> None:
 
 def test_a_worker_killed_between_steps_is_reported() -> None:
     envs = started("exception")
-    os.kill(envs._pool.lines[0].process.pid, signal.SIGKILL)
+    os.kill(envs._pool.workers[0].process.pid, signal.SIGKILL)
     with pytest.raises(EnvironmentFault, match=r"worker 0 was ended by SIGKILL.* 0 to 1"):
         envs.step(np.arange(ENVS))
 
@@ -178,7 +178,7 @@ def test_a_fault_after_the_last_restart_is_an_error() -> None:
 
 def test_a_reset_with_a_restart_is_a_reset() -> None:
     with started("exception", on_fault="restart") as envs:
-        os.kill(envs._pool.lines[1].process.pid, signal.SIGKILL)
+        os.kill(envs._pool.workers[1].process.pid, signal.SIGKILL)
         observations, infos = envs.reset(seed=5)
         assert observations[:, 2].tolist() == [5, 6, 7, 8]
         assert infos["_restarted"].tolist() == [False, False, True, True]

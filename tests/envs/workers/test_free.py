@@ -266,5 +266,5 @@ def test_infos_come_with_their_environment_and_step() -> None:
             going = ready.ids[steps[ready.ids] < 90]
             if len(going):
                 envs.send(np.zeros(len(going), int), going)
-            if not envs._pool.out.any():
+            if not envs._pool.pending.any():
                 break

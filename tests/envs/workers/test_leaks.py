@@ -142,7 +142,7 @@ from tests.envs.workers.toys import Faulty
 envs = make_vec(4, env=partial(Faulty, "loop"), backend="workers", workers=2)
 envs.reset(seed=0)
 envs.send([0, Faulty.FAIL], [0, 1])
-print(*(line.process.pid for line in envs._pool.lines), flush=True)
+print(*(worker.process.pid for worker in envs._pool.workers), flush=True)
 {then}
 """
 

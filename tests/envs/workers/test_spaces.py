@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv
-from cagepool.envs.space_tree import check_supported
+from cagepool.envs.space_tree import check_space_supported
 from tests.envs.contract import assert_same
 from tests.envs.workers.toys import SPACES, Sampler
 
@@ -46,7 +46,7 @@ def test_any_number_of_workers_will_do(workers: int) -> None:
 
 def test_a_space_without_a_fixed_form_is_refused() -> None:
     with pytest.raises(TypeError, match=r"must be made of Box, .* got Text"):
-        check_supported(spaces.Dict({"name": spaces.Text(5)}))
+        check_space_supported(spaces.Dict({"name": spaces.Text(5)}))
 
 
 def test_actions_of_another_shape_or_kind_are_refused_and_nothing_is_stepped() -> None:

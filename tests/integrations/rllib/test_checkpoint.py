@@ -14,7 +14,7 @@ from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from cagepool.cli import main
 from cagepool.evaluate.rollout import Trial, play_steps
 from cagepool.integrations.rllib import ppo_config
-from cagepool.integrations.rllib.checkpoint import MODULE, contender
+from cagepool.integrations.rllib.checkpoint import MODULE_FOLDER, resolve_checkpoint
 from cagepool.sim import Batch, BatchConfig
 
 GAMES = 3
@@ -54,7 +54,7 @@ def test_a_checkpoint_plays_as_its_module_did_in_rllib(use_lstm: bool, tmp_path:
 
     batch = Batch(GAMES, BatchConfig(max_steps=30, autoreset="disabled"))
     batch.reset(np.random.SeedSequence(SEED).generate_state(GAMES).astype(np.uint64))
-    *_, (_, totals) = play_steps(contender(tmp_path).defender, Trial(max_steps=30), batch)
+    *_, (_, totals) = play_steps(resolve_checkpoint(tmp_path).defender, Trial(max_steps=30), batch)
 
     assert np.round([one.get_return() for one in episodes], 1).tolist() == totals.tolist()
 
@@ -76,9 +76,9 @@ def test_the_official_table_is_played_in_the_edition_of_the_training(
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda folder: (folder / MODULE / "module_state.pkl").unlink(),
-        lambda folder: (folder / MODULE / "module_state.pkl").write_bytes(b"no pickle"),
-        lambda folder: (folder / MODULE / "class_and_ctor_args.pkl").write_bytes(b""),
+        lambda folder: (folder / MODULE_FOLDER / "module_state.pkl").unlink(),
+        lambda folder: (folder / MODULE_FOLDER / "module_state.pkl").write_bytes(b"no pickle"),
+        lambda folder: (folder / MODULE_FOLDER / "class_and_ctor_args.pkl").write_bytes(b""),
         lambda folder: (folder / "class_and_ctor_args.pkl").write_bytes(b"\x80\x04."),
         lambda folder: shutil.rmtree(folder / "learner_group"),
     ],
@@ -122,7 +122,7 @@ def test_a_policy_that_cannot_play_as_it_is_is_refused(
     folder = saved(config(), tmp_path)
 
     with pytest.raises(ValueError, match=sentence):
-        contender(folder)
+        resolve_checkpoint(folder)
 
 
 def _filter(*_: Any) -> Any:

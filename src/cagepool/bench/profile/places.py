@@ -20,8 +20,8 @@ def watch_envs(instruments: Instruments, clock: StageClock, envs: AnyVectorEnv) 
         instruments.watch(clock, envs.batch, "step", Stage.STEP)
     elif isinstance(envs, WorkerVectorEnv):
         pool = vars(envs)["_pool"]
-        instruments.watch(clock, pool, "turn", Stage.WAITING)
-        instruments.watch(clock, pool, "_hear", Stage.TRANSPORT)
+        instruments.watch(clock, pool, "poll", Stage.WAITING)
+        instruments.watch(clock, pool, "_read_answers", Stage.TRANSPORT)
     for pipe in pipes_of(envs):
         instruments.watch(clock, pipe, "_recv_bytes", Stage.WAITING)
     for env in getattr(envs, "envs", ()):  # of Gymnasium's SyncVectorEnv

@@ -12,8 +12,8 @@ from cagepool.bench.profile.result import Profile, Subject, result_of
 from cagepool.bench.profile.slices import Slices
 from cagepool.bench.profile.traffic import Traffic
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
-from cagepool.envs.env_fns import is_ours
-from cagepool.envs.learning import CYBORG, learning_vec
+from cagepool.envs.env_fns import is_cage2
+from cagepool.envs.make import CYBORG, make_training_vec
 from cagepool.sim import dtypes, orders
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.types import Bools, Int64s
@@ -62,7 +62,7 @@ class StepConfig:
     @property
     def has_truth(self) -> bool:
         """Whether its true state is known to us."""
-        return is_ours(self.env) or self.env == CYBORG
+        return is_cage2(self.env) or self.env == CYBORG
 
     @property
     def period(self) -> int | None:
@@ -164,8 +164,8 @@ def _made(config: StepConfig) -> Any:
     game: dict[str, Any] = {"red": config.red_agent, "max_steps": config.max_steps}
     game |= {"edition": "2.1", "green": False}
     backend = "workers" if config.backend == "auto" and config.env == CYBORG else config.backend
-    if is_ours(config.env) and backend in ("auto", "native"):
-        return learning_vec(config.n_envs, config.env, backend, game | {"order": config.order})
+    if is_cage2(config.env) and backend in ("auto", "native"):
+        return make_training_vec(config.n_envs, config.env, backend, game | {"order": config.order})
     if config.order is not None and backend != "workers":
         raise ValueError(
             f"an order needs native games, or CAGE-2 or cyborg with backend workers, "
@@ -174,4 +174,4 @@ def _made(config: StepConfig) -> Any:
     if backend == "workers" and config.has_truth:
         every_step = config.order is not None or config.period == 1
         game["true_state"] = "every" if every_step else config.period or config.true_state
-    return learning_vec(config.n_envs, config.env, backend, game)
+    return make_training_vec(config.n_envs, config.env, backend, game)

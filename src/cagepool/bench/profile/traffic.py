@@ -7,7 +7,7 @@ from typing import Any
 from cagepool.bench.profile.instruments import Instruments
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.envs.make import AnyVectorEnv
-from cagepool.envs.space_tree import mapped
+from cagepool.envs.space_tree import map_tree
 
 OUTCOME_BYTES = 8 + 1 + 1  # of an environment: reward, terminated, truncated
 
@@ -24,7 +24,7 @@ class Traffic:
         if isinstance(envs, WorkerVectorEnv):
             for line in vars(envs)["_pool"].lines:
                 instruments.put(line, "write", self._sending)
-                instruments.put(line.inbox, "more", self._receiving)
+                instruments.put(line.reader, "read_bytes", self._receiving)
         for pipe in pipes_of(envs):
             instruments.put(pipe, "_send_bytes", self._sending)
             instruments.put(pipe, "_recv_bytes", self._receiving)
@@ -85,9 +85,9 @@ def array_bytes(envs: AnyVectorEnv) -> float:
 
 def _block_bytes(pool: Any) -> float:
     sizes: list[int] = []
-    for tree in (pool.block.observations, pool.block.actions):
-        mapped(lambda array: sizes.append(array.nbytes), tree)
-    truth = pool.block.true_state.nbytes + pool.block.ages.nbytes
+    for tree in (pool.arrays.observations, pool.arrays.actions):
+        map_tree(lambda array: sizes.append(array.nbytes), tree)
+    truth = pool.arrays.true_state.nbytes + pool.arrays.ages.nbytes
     mode = pool.config.true_state
     looks = {"every": 1.0, "end": 0.0, "never": 0.0}[mode] if isinstance(mode, str) else 1 / mode
     return float(sum(sizes) + OUTCOME_BYTES * pool.num_envs + looks * truth)

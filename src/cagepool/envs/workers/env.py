@@ -1,6 +1,6 @@
-"""Environments of any kind in worker processes, as one Gymnasium vector environment."""
+"""`WorkerVectorEnv`: environments in worker processes as one Gymnasium vector environment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -12,205 +12,214 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from cagepool.envs import seeding
-from cagepool.envs.arrays import read_only
-from cagepool.envs.async_api import Ready, check_min_ready, check_none_is_out, checked_ids
-from cagepool.envs.env_fns import Maker
-from cagepool.envs.info_batching import gathered
-from cagepool.envs.settings import Autoreset, mode_name, reset_mask
-from cagepool.envs.space_tree import Tree, assign, copied, rows
-from cagepool.envs.thread_guard import alone
-from cagepool.envs.workers import faults
-from cagepool.envs.workers.awaiting import readable
-from cagepool.envs.workers.config import PoolConfig, WorkerSettings
-from cagepool.envs.workers.messages import Task
-from cagepool.envs.workers.pool import Pool
+from cagepool._stages import stage
+from cagepool.envs.async_api import Ready
+from cagepool.envs.env_fns import EnvFn
+from cagepool.envs.space_tree import Tree, assign_actions, copy_tree, take_rows
+from cagepool.envs.thread_guard import one_thread_at_a_time
+from cagepool.envs.vector_args import (
+    Autoreset,
+    Seed,
+    autoreset_name,
+    check_ids,
+    check_min_ready,
+    check_none_pending,
+    check_reset_mask,
+    read_only,
+    seeds_by_env,
+)
+from cagepool.envs.workers.pool import PoolConfig, WorkerPool, WorkerSettings
+from cagepool.envs.workers.protocol import WorkerTask
 from cagepool.types import Bools, Float64s, Infos, Int64s
 
-_EVERYWHERE = slice(None)
+_ALL_ROWS = slice(None)
 
 
 class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
-    """Environments in worker processes, several in each, stepped together or as they are ready.
+    """Environments in worker processes, several per process, stepped together or asynchronously.
 
     `cagepool.make_vec` is the usual way to make one.
     """
 
-    restarts: Int64s  # how often each environment was replaced; read-only, always current
+    restarts: Int64s  # replacements per environment; read-only, always current
 
-    closed = True  # until the workers run: Gymnasium 1.2 closes even what failed to start
+    closed = True  # until the workers run: Gymnasium 1.2 calls close even if __init__ raised
 
     def __init__(
         self,
-        makers: Sequence[Maker],
+        env_fns: Sequence[EnvFn],
         *,
         autoreset: Autoreset | AutoresetMode = "next_step",
         copy: bool = True,
         **settings: Unpack[WorkerSettings],
     ) -> None:
-        """Start the workers and make the environments, as `cagepool.make_vec` says."""
-        if not makers:
+        """Start the workers and make the environments. See `cagepool.make_vec`."""
+        if not env_fns:
             raise ValueError("there must be at least 1 environment, got 0")
-        config = PoolConfig(autoreset=mode_name(autoreset), **settings)
-        self.running = Lock()
-        self._pool = Pool(makers, config)
+        config = PoolConfig(autoreset=autoreset_name(autoreset), **settings)
+        self.call_lock = Lock()
+        self._pool = WorkerPool(env_fns, config)
         self.closed = False
-        self._end = finalize(self, self._pool.close, at_once=True)
+        self._finalizer = finalize(self, self._pool.close, kill_busy=True)
         self._copy = copy
-        self._over: Bools = np.ones(len(makers), np.bool_)  # must be reset by the caller
+        self._needs_reset: Bools = np.ones(len(env_fns), np.bool_)
         self.restarts = read_only(self._pool.restarts)
-        form = self._pool.form
-        self.num_envs = len(makers)
-        self.render_mode = form.render_mode
+        env = self._pool.env
+        self.num_envs = len(env_fns)
+        self.render_mode = env.render_mode
         self.autoreset_mode = AutoresetMode[config.autoreset.upper()]
-        self.metadata = {**form.metadata, "autoreset_mode": self.autoreset_mode}
-        self.single_observation_space = form.observation_space
-        self.single_action_space = form.action_space
-        self.observation_space = batch_space(form.observation_space, self.num_envs)
-        self.action_space = batch_space(form.action_space, self.num_envs)
+        self.metadata = {**env.metadata, "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space = env.observation_space
+        self.single_action_space = env.action_space
+        self.observation_space = batch_space(env.observation_space, self.num_envs)
+        self.action_space = batch_space(env.action_space, self.num_envs)
 
-    @alone
+    @one_thread_at_a_time
     def reset(
-        self, *, seed: seeding.Seed = None, options: Mapping[str, Any] | None = None
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Tree, Infos]:
-        """Start new episodes; steps that are on their way are waited for and forgotten.
+        """Start new episodes; waits for pending steps and drops their results.
 
         Args:
             seed: Environment i gets `seed + i`, or entry i of a list.
-            options: Passed on to the environments, but for `reset_mask`, an array of Booleans:
-                only these environments are reset.
+            options: Passed on to the environments, except `reset_mask`, a Boolean array: only
+                these environments are reset.
         """
         pool = self._open_pool()
-        others = dict(options or {})
-        mask = reset_mask(others.pop("reset_mask", None), self.num_envs)
-        given = seeding.by_game(seed, self.num_envs)
+        env_options = dict(options or {})
+        mask = check_reset_mask(env_options.pop("reset_mask", None), self.num_envs)
+        seeds = seeds_by_env(seed, self.num_envs)
         with pool:
-            self._forget(pool)
-            for line in pool.lines:
-                start = line.task.start
-                places = np.flatnonzero(mask[start : line.task.stop]).tolist()
+            self._drop_pending(pool)
+            for worker in pool.workers:
+                start = worker.task.start
+                places = np.flatnonzero(mask[start : worker.task.stop]).tolist()
                 if places:
-                    seeds = [given.get(start + place) for place in places]
-                    arguments = (places, seeds, None if options is None else others)
-                    pool.ask(line, "reset", arguments, len(places))
-            infos = self._wait_for(pool, int(np.count_nonzero(mask)))
-        self._over[mask] = False
+                    place_seeds = [seeds.get(start + place) for place in places]
+                    arguments = (places, place_seeds, None if options is None else env_options)
+                    pool.request(worker, "reset", arguments, len(places))
+            infos = self._wait_for_answers(pool, int(np.count_nonzero(mask)))
+        self._needs_reset[mask] = False
         return self._observations(pool), infos
 
-    @alone
+    @one_thread_at_a_time
     def step(self, actions: Any) -> tuple[Tree, Float64s, Bools, Bools, Infos]:
-        """Step every environment, and wait for all.
+        """Step every environment and wait for all.
 
         Raises:
-            EnvironmentFault: one has failed; all workers have been ended.
+            EnvironmentFault: an environment failed; all workers have ended.
         """
         pool = self._open_pool()
-        check_none_is_out(pool.out)
-        self._check_none_is_over(_EVERYWHERE)
-        assign(pool.block.actions, _EVERYWHERE, actions)
-        with pool:
-            pool.ask_all()
-            infos = self._wait_for(pool, self.num_envs)
-        block = pool.block
-        results = (block.rewards, block.terminations, block.truncations)
-        if self._copy:
-            results = (results[0].copy(), results[1].copy(), results[2].copy())
-        self._note_ends(_EVERYWHERE, results[1], results[2])
-        return self._observations(pool), *results, infos
+        with stage("env_step"):
+            check_none_pending(pool.pending)
+            self._check_needs_no_reset(_ALL_ROWS)
+            assign_actions(pool.arrays.actions, _ALL_ROWS, actions)
+            with pool:
+                pool.request_step_all()
+                infos = self._wait_for_answers(pool, self.num_envs)
+            arrays = pool.arrays
+            results = (arrays.rewards, arrays.terminations, arrays.truncations)
+            if self._copy:
+                results = (results[0].copy(), results[1].copy(), results[2].copy())
+            self._note_ends(_ALL_ROWS, results[1], results[2])
+            return self._observations(pool), *results, infos
 
-    @alone
+    @one_thread_at_a_time
     def send(self, actions: Any, ids: ArrayLike | None = None) -> None:
-        """Let environments be stepped, without waiting for them.
+        """Start a step of some environments without waiting for it.
 
         Args:
-            actions: One for each of them.
-            ids: Which; all by default. None that was sent and has not been received yet.
+            actions: One per environment in `ids`.
+            ids: Environments to step, all by default; none may be pending, that is sent and not
+                yet received.
         """
         pool = self._open_pool()
-        checked = checked_ids(ids, pool.out)
-        self._check_none_is_over(checked)
-        assign(pool.block.actions, checked, actions)
-        with pool:
-            pool.ask_for(checked)
+        with stage("env_step"):
+            checked = check_ids(ids, pool.pending)
+            self._check_needs_no_reset(checked)
+            assign_actions(pool.arrays.actions, checked, actions)
+            with pool:
+                pool.request_steps(checked)
 
-    @alone
+    @one_thread_at_a_time
     def recv(self, min_ready: int = 1) -> Ready:
-        """Results of all environments that are ready, at least so many; theirs alone are given.
+        """Wait for at least `min_ready` environments; returns the results of all that are ready.
 
         Raises:
-            EnvironmentFault: one has failed; all workers have been ended.
+            EnvironmentFault: an environment failed; all workers have ended.
         """
         pool = self._open_pool()
-        check_min_ready(min_ready, pool.away)
-        with pool:
-            pool.turn(0.0)
-            while pool.ready < min_ready:
-                pool.turn()
-            return self._ready(pool)
+        with stage("env_step"):
+            check_min_ready(min_ready, pool.pending_count)
+            with pool:
+                pool.poll(0.0)
+                while pool.answered_count < min_ready:
+                    pool.poll()
+                return self._take_ready(pool)
 
     async def arecv(self, min_ready: int = 1) -> Ready:
-        """As `recv`, for use in asyncio: others run in the meantime."""
-        while (ready := self._recv_now(min_ready)) is None:
-            await readable(self._pool)
+        """`recv` for asyncio: other tasks run during the wait."""
+        while (ready := self._try_recv(min_ready)) is None:
+            await self._pool.wait_readable()
         return ready
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
-        """What this method or attribute of each environment gives.
+        """Call a method of each environment, or get an attribute.
 
         Raises:
-            EnvironmentFault: one raised; the workers go on.
+            EnvironmentFault: an environment raised; the workers continue.
         """
-        return self._ask_each("call", lambda _: (name, arguments, keywords))
+        return self._request_each("call", lambda _: (name, arguments, keywords))
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """This attribute of each environment."""
+        """Get an attribute of each environment."""
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of each environment: from a list or tuple, or the same for all."""
+        """Set an attribute of each environment: from a list or tuple, or to one value."""
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
         if len(values) != self.num_envs:
             raise ValueError(f"there must be {self.num_envs} values, got {len(values)}")
-        self._ask_each("assign", lambda task: (name, values[task.start : task.stop]))
+        self._request_each("assign", lambda task: (name, values[task.start : task.stop]))
 
     def render(self) -> tuple[Any, ...]:
-        """What each environment renders."""
+        """Render each environment."""
         return self.call("render")
 
     @property
     def true_state(self) -> NDArray[Any]:
-        """The true state of every environment as last asked for, `true_state_age` steps ago.
+        """The true state of every environment as last queried, `true_state_age` steps ago.
 
-        Read-only; the row of an environment is overwritten in its next step. The fields of
-        records are attributes.
+        Read-only; the next step of an environment overwrites its row. Fields of structured arrays
+        are attributes.
 
         Raises:
-            RuntimeError: no true state was asked for.
+            RuntimeError: true states are never queried.
         """
         self._check_true_state()
-        states = read_only(self._pool.block.true_state)
+        states = read_only(self._pool.arrays.true_state)
         return states.view(np.recarray) if states.dtype.names else states
 
     @property
     def true_state_age(self) -> Int64s:
-        """Steps since the true state of each environment was asked for; 0: it is current."""
+        """Steps since the true state of each environment was queried; 0: it is current."""
         self._check_true_state()
-        return read_only(self._pool.block.ages)
+        return read_only(self._pool.arrays.ages)
 
     @property
     def worker_pids(self) -> list[int]:
-        """The process of each worker, in the order of their environments."""
-        return [line.process.pid for line in self._pool.lines]
+        """Process id of each worker, in the order of their environments."""
+        return [worker.process.pid for worker in self._pool.workers]
 
     def close_extras(self, **kwargs: object) -> None:  # noqa: ARG002 - Gymnasium's signature
-        """End the workers, after a moment for their environments to close."""
+        """Close the environments and end the workers."""
         self._close()
 
-    @alone
+    @one_thread_at_a_time
     def _close(self) -> None:
         self._pool.close()
-        self._end.detach()
+        self._finalizer.detach()
 
     def __enter__(self) -> Self:
         return self
@@ -223,76 +232,95 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
     ) -> None:
         self.close()
 
-    def _open_pool(self) -> Pool:
+    def _open_pool(self) -> WorkerPool:
         if self._pool.closed:
             raise ClosedEnvironmentError("an environment must not be used after it was closed")
         return self._pool
 
-    def _check_none_is_over(self, ids: Any) -> None:
-        if np.count_nonzero(self._over) and self._over[ids].any():
-            index = np.arange(self.num_envs)[ids][self._over[ids]][0]
-            raise ResetNeeded(f"environment {index} must be reset before its next step")
+    def _check_needs_no_reset(self, ids: Any) -> None:
+        if np.count_nonzero(self._needs_reset) and self._needs_reset[ids].any():
+            env = np.arange(self.num_envs)[ids][self._needs_reset[ids]][0]
+            raise ResetNeeded(f"environment {env} must be reset before its next step")
 
     def _check_true_state(self) -> None:
-        if self._pool.form.true_state is None:
+        if self._pool.env.true_state is None:
             raise RuntimeError("true_state needs an environment made with true_state='every'")
 
     def _note_ends(self, ids: Any, terminations: Bools, truncations: Bools) -> None:
         if self._pool.config.autoreset == "disabled":
-            self._over[ids] = terminations | truncations
+            self._needs_reset[ids] = terminations | truncations
 
-    def _observations(self, pool: Pool) -> Tree:
-        return copied(pool.block.observations) if self._copy else pool.block.observations
+    def _observations(self, pool: WorkerPool) -> Tree:
+        return copy_tree(pool.arrays.observations) if self._copy else pool.arrays.observations
 
-    def _wait_for(self, pool: Pool, answers: int) -> Infos:
-        while pool.ready < answers:
-            pool.turn()
-        pool.taken()
+    def _wait_for_answers(self, pool: WorkerPool, answers: int) -> Infos:
+        while pool.answered_count < answers:
+            pool.poll()
+        pool.take_answered()
         if not pool.infos:
             return {}
         infos, pool.infos = sorted(pool.infos.items()), {}
-        return gathered(infos, self.num_envs)
+        return batch_infos(infos, self.num_envs)
 
-    def _forget(self, pool: Pool) -> None:
-        """Wait for what is on its way, and drop it."""
-        if pool.away:
-            self._wait_for(pool, pool.away)
-            pool.out[:] = False
-            pool.away = 0
+    def _drop_pending(self, pool: WorkerPool) -> None:
+        """Wait for pending steps and drop their results."""
+        if pool.pending_count:
+            self._wait_for_answers(pool, pool.pending_count)
+            pool.mark_received(np.flatnonzero(pool.pending))
 
-    @alone
-    def _recv_now(self, min_ready: int) -> Ready | None:
-        """Results if there are so many, without waiting."""
+    @one_thread_at_a_time
+    def _try_recv(self, min_ready: int) -> Ready | None:
+        """Results if at least `min_ready` environments are ready, without waiting."""
         pool = self._open_pool()
-        check_min_ready(min_ready, pool.away)
+        check_min_ready(min_ready, pool.pending_count)
         with pool:
-            pool.turn(0.0)
-            return self._ready(pool) if pool.ready >= min_ready else None
+            pool.poll(0.0)
+            return self._take_ready(pool) if pool.answered_count >= min_ready else None
 
-    def _ready(self, pool: Pool) -> Ready:
-        ids = pool.taken().astype(np.int64)
-        pool.out[ids] = False
-        pool.away -= len(ids)
-        block = pool.block
-        rewards = block.rewards.take(ids)
-        terminations, truncations = block.terminations.take(ids), block.truncations.take(ids)
+    def _take_ready(self, pool: WorkerPool) -> Ready:
+        ids = pool.take_answered().astype(np.int64)
+        pool.mark_received(ids)
+        arrays = pool.arrays
+        rewards = arrays.rewards.take(ids)
+        terminations, truncations = arrays.terminations.take(ids), arrays.truncations.take(ids)
         infos: Infos = {}
         if pool.infos:
-            given = [(row, pool.infos.pop(index, {})) for row, index in enumerate(ids.tolist())]
-            infos = gathered(given, len(ids))
+            by_row = [(row, pool.infos.pop(env, {})) for row, env in enumerate(ids.tolist())]
+            infos = batch_infos(by_row, len(ids))
         self._note_ends(ids, terminations, truncations)
-        observations = rows(block.observations, ids)
+        observations = take_rows(arrays.observations, ids)
         return Ready(ids, observations, rewards, terminations, truncations, infos)
 
-    @alone
-    def _ask_each(
-        self, request: str, arguments: Callable[[Task], tuple[Any, ...]]
+    @one_thread_at_a_time
+    def _request_each(
+        self, method: str, arguments: Callable[[WorkerTask], tuple[Any, ...]]
     ) -> tuple[Any, ...]:
+        """Call a method of every worker; returns one value per environment."""
         pool = self._open_pool()
-        check_none_is_out(pool.out)
+        check_none_pending(pool.pending)
         with pool:
-            for line in pool.lines:
-                pool.ask(line, request, arguments(line.task), 1)
-            while not all(line.is_idle for line in pool.lines):
-                pool.turn()
-        return tuple(value for line in pool.lines for value in faults.values_of(line))
+            for worker in pool.workers:
+                pool.request(worker, method, arguments(worker.task), 1)
+            while not all(worker.is_idle for worker in pool.workers):
+                pool.poll()
+        return tuple(value for worker in pool.workers for value in worker.call_values())
+
+
+class _InfoBatcher(VectorEnv[Any, Any, Any]):
+    """Gives access to Gymnasium's own batching of infos, for any number of rows."""
+
+    closed = True  # there is nothing to close
+
+    def __init__(self, num_rows: int) -> None:
+        self.num_envs = num_rows
+
+    def batch(self, infos: Iterable[tuple[int, Infos]]) -> Infos:
+        result: Infos = {}
+        for row, info in infos:
+            result = self._add_info(result, info, row)
+        return result
+
+
+def batch_infos(infos: Iterable[tuple[int, Infos]], num_rows: int) -> Infos:
+    """Merge infos of single environments, with their rows, into Gymnasium's arrays and masks."""
+    return _InfoBatcher(num_rows).batch(infos)

@@ -1,81 +1,154 @@
-"""The worker processes: asking them, taking in what they say, replacing those that fail."""
+"""`WorkerPool`: starts worker processes, sends requests, reads answers, replaces failed workers."""
 
+import asyncio
 import os
 import pickle
 import select
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self, TypeAlias, TypedDict
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
 from cagepool import _core
-from cagepool.envs.env_fns import Maker
-from cagepool.envs.space_tree import mapped
-from cagepool.envs.workers import faults, protocol
-from cagepool.envs.workers.config import PoolConfig
-from cagepool.envs.workers.messages import Answer, Fault, Given, Made, Task
-from cagepool.envs.workers.process import Line
-from cagepool.envs.workers.routes import Routes
-from cagepool.envs.workers.shared_memory import (
-    Block,
-    Form,
-    Marks,
-    mapped_block,
-    mapped_marks,
-    new_memory,
+from cagepool._stages import count, stage
+from cagepool.envs.env_fns import EnvFn
+from cagepool.envs.space_tree import map_tree
+from cagepool.envs.vector_args import Autoreset
+from cagepool.envs.workers.process import WorkerProcess
+from cagepool.envs.workers.protocol import (
+    ALL,
+    NO_WORDS,
+    CallResult,
+    EnvsMade,
+    FaultReport,
+    PipeClosed,
+    StepInfos,
+    WorkerTask,
+    encode_message,
 )
+from cagepool.envs.workers.shared_memory import (
+    NO_ENV,
+    EnvDescription,
+    SharedArrays,
+    check_platform,
+    create_memory,
+    map_arrays,
+    map_current_env,
+)
+from cagepool.envs.workers.true_state import TrueStateMode, check_true_state_mode
 from cagepool.errors import EnvironmentFault
-from cagepool.types import Bools, Infos, Int64s
+from cagepool.types import Bools, Infos, Int32s, Int64s
 
-_CLOSING_S = 5.0  # that environments have to close
-_STARTING_S = 60.0  # that Python has to start and import, however short the time limit is
+OnFault: TypeAlias = Literal["raise", "restart"]
+
+_CLOSE_S = 5.0  # for environments to close
+_START_S = 60.0  # for a worker to start Python and import, whatever the time limit is
 
 
-class Pool:
+class WorkerSettings(TypedDict, total=False):
+    """Keywords of `make_vec` for the backend `workers`; `PoolConfig` documents each."""
+
+    workers: int | None
+    timeout: float | None
+    on_fault: OnFault
+    max_restarts: int
+    true_state: TrueStateMode
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolConfig:
+    """Distribution of environments over processes, and handling of faults."""
+
+    workers: int | None = None
+    """Processes, at most one per environment; None: one per usable core."""
+    timeout: float | None = 60.0
+    """Time limit in seconds for one step or reset of one environment; None: no limit."""
+    on_fault: OnFault = "raise"
+    """Whether an environment that raises, dies or hangs is an error or is replaced."""
+    max_restarts: int = 100
+    """Total number of replacements, after which the next fault is an error."""
+    autoreset: Autoreset = "next_step"
+    """Gymnasium's autoreset mode."""
+    true_state: TrueStateMode = "never"
+    """When `true_state()` is queried: `every` step, every n steps, at the `end`, or `never`."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_true_state_mode(self.true_state)
+        if self.autoreset not in ("next_step", "same_step", "disabled"):
+            raise ValueError(
+                f"autoreset must be next_step, same_step or disabled, got {self.autoreset!r}"
+            )
+        if self.on_fault not in ("raise", "restart"):
+            raise ValueError(f"on_fault must be 'raise' or 'restart', got {self.on_fault!r}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout}")
+        if self.max_restarts < 0:
+            raise ValueError(f"max_restarts must be at least 0, got {self.max_restarts}")
+
+    @property
+    def liveness_check_s(self) -> float:
+        """Seconds between two checks of workers that do not answer."""
+        return min(0.5, (self.timeout or 2.0) / 4)
+
+
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class WorkerPool:
     """Worker processes and the memory that they share."""
 
-    block: Block
-    form: Form
-    lines: list[Line]  # the workers, in the order of their environments
-    restarts: Int64s  # how often each environment was replaced
-    out: Bools  # environments that were asked for freely and whose answers were not yet taken
-    away: int  # how many these are
-    ready: int  # environments that have answered
-    infos: dict[int, Infos]  # of environments that have answered
+    arrays: SharedArrays
+    env: EnvDescription  # of each environment
+    workers: list[WorkerProcess]  # in the order of their environments
+    restarts: Int64s  # replacements per environment
+    pending: Bools  # environments that were sent and not yet received
+    pending_count: int
+    answered_count: int  # answers that arrived and were not yet taken
+    infos: dict[int, Infos]  # of environments that answered
     closed: bool
 
-    def __init__(self, makers: Sequence[Maker], config: PoolConfig) -> None:
+    def __init__(self, env_fns: Sequence[EnvFn], config: PoolConfig) -> None:
         """Start the processes and wait until all environments are made.
 
         Raises:
-            EnvironmentFault: one cannot be made.
+            EnvironmentFault: an environment cannot be made.
+            RuntimeError: the platform lacks a system call.
         """
+        check_platform()
         self.config = config
-        self.num_envs = len(makers)
-        self.lines, self.infos, self.ready, self.away = [], {}, 0, 0
-        self.restarts = np.zeros(len(makers), np.int64)
-        self.out = np.zeros(len(makers), np.bool_)
-        self._arrived: list[protocol.Words] = []
-        self._begun = False
+        self.num_envs = len(env_fns)
+        self.workers, self.infos, self.answered_count, self.pending_count = [], {}, 0, 0
+        self.restarts = np.zeros(len(env_fns), np.int64)
+        self.pending = np.zeros(len(env_fns), np.bool_)
+        self._answered: list[Int32s] = []
+        self._is_started = False
         self._faults = 0
-        self._owner = os.getpid()
+        self._owner_pid = os.getpid()
         self.closed = False
-        self._memory = new_memory()
-        self._life_of_workers, self._life = os.pipe()
+        self._memory = create_memory()
+        self._life_pipe = os.pipe()  # workers read it; it closes when this process ends
         self._epoll = select.epoll()
-        self._by_pipe: dict[int, Line] = {}
-        self._watch_next_s = monotonic()
+        self._worker_by_pipe: dict[int, WorkerProcess] = {}
+        self._next_liveness_check_s = monotonic()
         with self:
-            self._start(makers)
+            self._start(env_fns)
 
     def __enter__(self) -> Self:
-        """Begin to talk with workers."""
+        """Begin an exchange with the workers."""
         return self
 
     def __exit__(
@@ -84,215 +157,262 @@ class Pool:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End all processes if the talk was broken off, be it by Ctrl-C: what was said is lost."""
+        """End all processes if the exchange was broken off, since its answers are lost."""
         if kind is not None:
-            self.close(at_once=True)
+            self.close(kill_busy=True)
 
-    def ask_all(self) -> None:
-        """Let every environment be stepped, with one answer a worker."""
-        for line in self.lines:
-            line.doing, line.request = "stepped", protocol.ALL
-            self._write(line, protocol.ALL, line.task.stop - line.task.start)
+    def request_step_all(self) -> None:
+        """Request a step of every environment, with one answer per worker."""
+        for worker in self.workers:
+            worker.activity, worker.request = "stepped", ALL
+            self._write(worker, ALL, worker.task.stop - worker.task.start)
 
-    def ask(self, line: Line, request: str, arguments: tuple[object, ...], answers: int) -> None:
-        """Let a worker call its method of this name; it answers for so many environments."""
-        line.doing, line.request = f"asked to {request}", protocol.message((request, arguments))
-        self._write(line, line.request, answers)
+    def request_steps(self, ids: Int64s) -> None:
+        """Request a step of these environments, with an answer for each as it gets ready."""
+        self.pending[ids] = True
+        self.pending_count += len(ids)
+        for number, words, answers in self._group_by_worker(ids):
+            worker = self.workers[number]
+            worker.activity = "stepped"
+            self._write(worker, words, answers)
 
-    def ask_for(self, ids: Int64s) -> None:
-        """Let these environments be stepped, with answers as they get ready."""
-        self.out[ids] = True
-        self.away += len(ids)
-        for worker, words, count in self._routes.parts(ids):
-            line = self.lines[worker]
-            line.doing = "stepped"
-            self._write(line, words, count)
+    def request(
+        self, worker: WorkerProcess, method: str, arguments: tuple[object, ...], answers: int
+    ) -> None:
+        """Request a call of a method of `Worker`, which answers for so many environments."""
+        worker.activity = f"asked to {method}"
+        worker.request = encode_message((method, arguments))
+        self._write(worker, worker.request, answers)
 
-    def turn(self, limit_s: float | None = None) -> None:
-        """Take in what workers say; wait for it a moment, or as long as the limit.
+    def poll(self, timeout_s: float | None = None) -> None:
+        """Read the answers that have arrived; waits for the first at most for the timeout.
+
+        The default timeout is the time until the next liveness check.
 
         Raises:
-            EnvironmentFault: an environment has failed for good; all processes have ended.
+            EnvironmentFault: a fault that cannot be handled by a restart; all processes ended.
         """
-        wait_s = self.config.tick_s if limit_s is None else limit_s
-        if self._looks and wait_s:
-            self._waiter.wait(wait_s)
-            wait_s = 0.0
-        events = self._epoll.poll(wait_s)
+        wait_s = self.config.liveness_check_s if timeout_s is None else timeout_s
+        with stage("worker_wait"):
+            if self._spin and wait_s:
+                self._spin_wait.wait(wait_s)
+                wait_s = 0.0
+            events = self._epoll.poll(wait_s)
         for pipe, _ in events:
-            self._hear(self._by_pipe[pipe])
-        if not events or monotonic() >= self._watch_next_s:
-            self._watch()
+            self._read_answers(self._worker_by_pipe[pipe])
+        if not events or monotonic() >= self._next_liveness_check_s:
+            self._check_liveness()
 
-    def taken(self) -> protocol.Words:
-        """Environments that have answered since the last call, in the order of their answers."""
-        arrived, self._arrived, self.ready = self._arrived, [], 0
-        return arrived[0] if len(arrived) == 1 else np.concatenate(arrived)
+    async def wait_readable(self) -> None:
+        """Wait in asyncio until an answer arrives or the next liveness check is due."""
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        descriptor = self._epoll.fileno()
+        loop.add_reader(descriptor, arrived.set)
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(arrived.wait(), self.config.liveness_check_s)
+        finally:
+            loop.remove_reader(descriptor)
 
-    def fileno(self) -> int:
-        """A descriptor that can be read when a worker has said something."""
-        return self._epoll.fileno()
+    def take_answered(self) -> Int32s:
+        """Environments that answered since the last call, in the order of their answers."""
+        answered, self._answered, self.answered_count = self._answered, [], 0
+        return answered[0] if len(answered) == 1 else np.concatenate(answered)
 
-    def close(self, *, at_once: bool = False) -> None:
-        """End all processes; those that do not end by themselves in time are killed.
+    def mark_received(self, ids: Int64s) -> None:
+        """Clear the pending state of environments whose results were received."""
+        self.pending[ids] = False
+        self.pending_count -= len(ids)
+
+    def close(self, *, kill_busy: bool = False) -> None:
+        """End all processes; those that do not exit in time are killed.
 
         Args:
-            at_once: Do not wait for workers that are at work.
+            kill_busy: Kill workers that have outstanding requests at once.
         """
-        if self.closed or os.getpid() != self._owner:  # a fork must not end its parent's workers
+        if self.closed or os.getpid() != self._owner_pid:  # a fork must not end these workers
             return
         self.closed = True
-        deadline_s = monotonic() + _CLOSING_S
-        for line in self.lines:
-            line.stop()
-            if at_once and not line.is_idle:
-                line.process.kill()
-        for line in self.lines:
-            line.end(deadline_s - monotonic())
+        deadline_s = monotonic() + _CLOSE_S
+        for worker in self.workers:
+            worker.close_pipes()
+            if kill_busy and not worker.is_idle:
+                worker.process.kill()
+        for worker in self.workers:
+            worker.end(deadline_s - monotonic())
         self._epoll.close()
-        for descriptor in (self._memory, self._life, self._life_of_workers):
+        for descriptor in (self._memory, *self._life_pipe):
             os.close(descriptor)
-        # A mapping has a descriptor of its own, for as long as anybody looks at it.
-        vars(self).pop("block", None)
-        vars(self).pop("_marks", None)
+        # A mapping keeps its own file descriptor open for as long as an array refers to it.
+        vars(self).pop("arrays", None)
+        vars(self).pop("_current_env", None)
 
-    def _start(self, makers: Sequence[Maker]) -> None:
-        workers = self.config.processes_for(self.num_envs)
+    def _start(self, env_fns: Sequence[EnvFn]) -> None:
+        cores = usable_cores()
+        workers = min(self.num_envs, self.config.workers or cores)
         bounds = [self.num_envs * worker // workers for worker in range(workers + 1)]
-        # Those that look while they wait must leave a core to each of those that work.
-        self._looks = workers <= len(os.sched_getaffinity(0))
-        self._waiter = _core.SpinWait(self._epoll.fileno(), spin=self._looks)
-        self._routes = Routes(bounds)
-        self._marks = mapped_marks(self._memory, workers).array
-        self._marks[:] = Marks.NOWHERE
+        # A process that spins while it waits needs a core of its own.
+        self._spin = workers <= cores
+        self._spin_wait = _core.SpinWait(self._epoll.fileno(), spin=self._spin)
+        self._bounds = np.array(bounds, np.int32)
+        self._worker_of_env = np.repeat(np.arange(workers), np.diff(bounds))
+        self._current_env = map_current_env(self._memory, workers)
+        self._current_env[:] = NO_ENV
         for worker, (start, stop) in enumerate(pairwise(bounds)):
-            task = Task(
+            task = WorkerTask(
                 worker=worker,
                 workers=workers,
                 num_envs=self.num_envs,
                 start=start,
                 stop=stop,
-                makers=cloudpickle.dumps(list(makers[start:stop])),
+                env_fns=cloudpickle.dumps(list(env_fns[start:stop])),
                 autoreset=self.config.autoreset,
                 true_state=self.config.true_state,
-                looks=self._looks,
+                spin=self._spin,
                 restart=self.config.on_fault == "restart",
             )
-            self.lines.append(self._connected(task))
-        while any(line.form is None for line in self.lines):
-            self.turn()
-        self.block = mapped_block(self._memory, workers, self.num_envs, self.form)
-        self._begun = True
+            self.workers.append(self._start_worker(task))
+        while any(worker.env is None for worker in self.workers):
+            self.poll()
+        self.arrays = map_arrays(self._memory, workers, self.num_envs, self.env)
+        self._is_started = True
 
-    def _connected(self, task: Task) -> Line:
-        line = Line(task, self._memory, self._life_of_workers)
-        self._by_pipe[line.inbox.pipe] = line
-        self._epoll.register(line.inbox.pipe, select.EPOLLIN)
-        with suppress(protocol.HungUp, TimeoutError):  # it will be found dead or hung
-            line.write(protocol.message(task), self.config.timeout)
-        return line
+    def _start_worker(self, task: WorkerTask) -> WorkerProcess:
+        worker = WorkerProcess(task, self._memory, self._life_pipe[0])
+        self._worker_by_pipe[worker.reader.pipe] = worker
+        self._epoll.register(worker.reader.pipe, select.EPOLLIN)
+        with suppress(PipeClosed, TimeoutError):  # the liveness check will find the fault
+            worker.write(encode_message(task), self.config.timeout)
+        return worker
 
-    def _write(self, line: Line, content: bytes, answers: int) -> None:
-        """Write what will get so many answers; a worker still in the making gets it later."""
-        line.expect(answers)
-        if line.form is not None:
-            self._deliver(line, content)
-
-    def _deliver(self, line: Line, content: bytes) -> None:
-        try:
-            line.write(content, self.config.timeout)
-        except protocol.HungUp:
-            self._replace(line, faults.died(line, self._mark(line)))
-        except TimeoutError:
-            self._replace(line, self._hung(line))
-
-    def _hear(self, line: Line) -> None:
-        try:
-            words, messages = line.inbox.read()
-        except protocol.HungUp:
-            self._replace(line, faults.died(line, self._mark(line)))
+    def _group_by_worker(self, ids: Int64s) -> Iterator[tuple[int, bytes, int]]:
+        """Number of each worker, its words, and their count."""
+        if len(ids) < len(self._bounds) - 1:  # faster than sorting
+            groups: dict[int, list[int]] = {}
+            for worker, env in zip(self._worker_of_env[ids].tolist(), ids.tolist(), strict=True):
+                groups.setdefault(worker, []).append(env)
+            for worker, envs in groups.items():
+                yield worker, array("i", envs).tobytes(), len(envs)
             return
-        for content in messages:
-            self._take_in(line, content)
+        words = np.sort(ids.astype(np.int32))
+        cuts = words.searchsorted(self._bounds).tolist()
+        for worker, (start, stop) in enumerate(pairwise(cuts)):
+            if start < stop:
+                yield worker, words[start:stop].tobytes(), stop - start
+
+    def _write(self, worker: WorkerProcess, content: bytes, answers: int) -> None:
+        """Write a request; a worker that is still starting gets it from `_finish_start`."""
+        worker.expect(answers)
+        if worker.env is not None:
+            self._write_now(worker, content)
+
+    def _write_now(self, worker: WorkerProcess, content: bytes) -> None:
+        count("messages")
+        count("message_bytes", len(content))
+        try:
+            worker.write(content, self.config.timeout)
+        except PipeClosed:
+            self._replace_worker(worker, worker.died(self._env_of(worker)))
+        except TimeoutError:
+            self._replace_worker(worker, self._kill_hung(worker))
+
+    def _read_answers(self, worker: WorkerProcess) -> None:
+        data = worker.reader.read_bytes()
+        count("messages")
+        count("message_bytes", len(data))
+        try:
+            words, messages = worker.reader.parse(data)
+        except PipeClosed:
+            self._replace_worker(worker, worker.died(self._env_of(worker)))
+            return
+        for message in messages:
+            self._handle_message(worker, message)
         if len(words):
-            self._arrived.append(words)
-            self.ready += len(words)
-            line.answered(len(words))
+            self._answered.append(words)
+            self.answered_count += len(words)
+            worker.count_answers(len(words))
 
-    def _take_in(self, line: Line, content: Made | Given | Fault | Answer) -> None:
-        match content:
-            case Given(infos):
-                self.infos.update((index, pickle.loads(pickled)) for index, pickled in infos)
-            case Made(form):
-                self._made(line, form)
-            case Fault(index, trace):
-                line.trace = trace
-                self._count(faults.raised(line, index, trace), slice(index, index + 1))
-            case Answer():
-                line.answer = content
-                line.answered(1)
+    def _handle_message(
+        self, worker: WorkerProcess, message: EnvsMade | StepInfos | FaultReport | CallResult
+    ) -> None:
+        match message:
+            case StepInfos(infos):
+                self.infos.update((env, pickle.loads(pickled)) for env, pickled in infos)
+            case EnvsMade(description):
+                self._finish_start(worker, description)
+            case FaultReport(env, traceback):
+                worker.traceback = traceback
+                self._count_fault(worker.raised(env, traceback), slice(env, env + 1))
+            case CallResult():
+                worker.call_result = message
+                worker.count_answers(1)
 
-    def _made(self, line: Line, form: Form) -> None:
-        """A worker has its environments; it gets what it has missed in the meantime."""
-        if not hasattr(self, "form"):
-            self.form = form
-        if not form.fits(self.form):
-            raise faults.differs(line)
-        line.form = form
-        if line.request is not None:
-            self._deliver(line, line.request)
-        elif line.waiting:
-            waiting = self.out.copy()
-            waiting[np.concatenate([*self._arrived, protocol.NONE])] = False
-            ids = np.flatnonzero(waiting[line.task.start : line.task.stop]) + line.task.start
-            self._deliver(line, ids.astype(np.int32).tobytes())
+    def _finish_start(self, worker: WorkerProcess, description: EnvDescription) -> None:
+        """Note that a worker made its environments, and write the request that it missed."""
+        if not hasattr(self, "env"):
+            self.env = description
+        if not description.has_same_arrays(self.env):
+            raise worker.differs()
+        worker.env = description
+        if worker.request is not None:
+            self._write_now(worker, worker.request)
+        elif worker.outstanding:
+            unanswered = self.pending.copy()
+            unanswered[np.concatenate([*self._answered, NO_WORDS])] = False
+            start, stop = worker.task.start, worker.task.stop
+            ids = np.flatnonzero(unanswered[start:stop]) + start
+            self._write_now(worker, ids.astype(np.int32).tobytes())
 
-    def _watch(self) -> None:
-        """Look at workers that are at work, in case one hangs or has died without a sound."""
+    def _check_liveness(self) -> None:
+        """Find workers that hang, or that died without closing their pipes."""
         now_s = monotonic()
-        self._watch_next_s = now_s + self.config.tick_s
-        for line in self.lines:
-            if line.is_idle:
+        self._next_liveness_check_s = now_s + self.config.liveness_check_s
+        for worker in self.workers:
+            if worker.is_idle:
                 continue
-            if line.gives_sign(self._mark(line)):
-                line.since_s = now_s
-            elif line.process.poll() is not None and not line.inbox.is_ready():
-                self._replace(line, faults.died(line, self._mark(line)))
-            elif now_s - line.since_s > self._limit_s(line):
-                self._replace(line, self._hung(line))
+            if worker.has_progressed(self._env_of(worker)):
+                worker.last_progress_s = now_s
+            elif worker.process.poll() is not None and not worker.reader.is_readable():
+                self._replace_worker(worker, worker.died(self._env_of(worker)))
+            elif now_s - worker.last_progress_s > self._time_limit_s(worker):
+                self._replace_worker(worker, self._kill_hung(worker))
 
-    def _limit_s(self, line: Line) -> float:
-        """Seconds that a worker may take until its next sign of life."""
+    def _time_limit_s(self, worker: WorkerProcess) -> float:
+        """Seconds that a worker may take until its next progress."""
         limit_s = float("inf") if self.config.timeout is None else self.config.timeout
-        has_begun = line.form is not None or self._mark(line) != Marks.NOWHERE
-        return limit_s if has_begun else max(limit_s, _STARTING_S)
+        is_importing = worker.env is None and self._env_of(worker) == NO_ENV
+        return max(limit_s, _START_S) if is_importing else limit_s
 
-    def _hung(self, line: Line) -> EnvironmentFault:
-        line.process.kill()
-        return faults.hung(line, self._mark(line), self.config.timeout or 0.0)
+    def _kill_hung(self, worker: WorkerProcess) -> EnvironmentFault:
+        worker.process.kill()
+        return worker.hung(self._env_of(worker), self.config.timeout or 0.0)
 
-    def _mark(self, line: Line) -> int:
-        """The environment that a worker is in."""
-        return int(self._marks[line.task.worker])
+    def _env_of(self, worker: WorkerProcess) -> int:
+        """The environment that a worker is in, or NO_ENV."""
+        return int(self._current_env[worker.task.worker])
 
-    def _replace(self, line: Line, fault: EnvironmentFault) -> None:
-        """Start another worker in the place of one that has ended or must end."""
-        line.process.kill()
-        self._count(fault, slice(line.task.start, line.task.stop))
-        if fault.index is not None:  # it may have been half written
-            mapped(lambda array: array[fault.index].fill(0), self.block.observations)
-        self._marks[line.task.worker] = Marks.NOWHERE
-        del self._by_pipe[line.inbox.pipe]
-        line.end(0.0)
-        successor = self._connected(replace(line.task, lost=str(fault)))
-        successor.take_over(line)
-        self.lines[line.task.worker] = successor
+    def _replace_worker(self, worker: WorkerProcess, fault: EnvironmentFault) -> None:
+        """Start a new worker in place of one that ended or hangs."""
+        worker.process.kill()
+        self._count_fault(fault, slice(worker.task.start, worker.task.stop))
+        if fault.index is not None:  # its observation may be half written
+            map_tree(lambda rows: rows[fault.index].fill(0), self.arrays.observations)
+        self._current_env[worker.task.worker] = NO_ENV
+        del self._worker_by_pipe[worker.reader.pipe]
+        worker.end(0.0)
+        successor = self._start_worker(replace(worker.task, restart_reason=str(fault)))
+        successor.inherit_requests(worker)
+        self.workers[worker.task.worker] = successor
 
-    def _count(self, fault: EnvironmentFault, lost: slice) -> None:
-        """Note a fault that can be made up for; raise any other."""
+    def _count_fault(self, fault: EnvironmentFault, envs: slice) -> None:
+        """Count a fault that a restart handles; raise any other.
+
+        Raises:
+            EnvironmentFault: restarts are not allowed, or no more of them.
+        """
         self._faults += 1
-        self.restarts[lost] += 1
-        if self._begun and self.config.on_fault == "restart":
+        self.restarts[envs] += 1
+        if self._is_started and self.config.on_fault == "restart":
             if self._faults <= self.config.max_restarts:
                 return
             fault.add_note(f"after {self.config.max_restarts} restarts, the most allowed")

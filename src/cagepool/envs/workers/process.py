@@ -1,4 +1,4 @@
-"""The caller's end of the connection to one worker process."""
+"""`WorkerProcess`: the parent's handle of one worker process, its pipes, and its faults."""
 
 import json
 import os
@@ -6,121 +6,170 @@ import signal
 import subprocess
 import sys
 from time import monotonic
+from typing import Any
 
-from cagepool.envs.workers import protocol
-from cagepool.envs.workers.messages import Answer, Task
-from cagepool.envs.workers.shared_memory import Form
+from cagepool.envs.workers.protocol import CallResult, PipeReader, WorkerTask, write_within
+from cagepool.envs.workers.shared_memory import NO_ENV, EnvDescription
+from cagepool.errors import EnvironmentFault
 
-# The worker looks for modules where the caller does; its own main module is never the caller's.
+# A worker has the parent's module search path, and never imports the parent's main module.
 _PROGRAM = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
 from cagepool.envs.workers.worker import main
 main(*map(int, sys.argv[2:]))
 """
+_EXIT_S = 1.0  # for a process that closed its pipes to exit
 
 
-class Line:
-    """A worker process, what it was asked and what it has said."""
+class WorkerProcess:
+    """A worker process, its outstanding requests and its last answers."""
 
-    def __init__(self, task: Task, memory: int, life: int) -> None:
-        """Start the process."""
+    process: subprocess.Popen[bytes]
+    requests: int  # file descriptor of the pipe to the worker
+    reader: PipeReader  # of the pipe from the worker
+
+    def __init__(self, task: WorkerTask, memory: int, life_pipe: int) -> None:
+        """Start the process.
+
+        Args:
+            task: Its environments.
+            memory: File descriptor of the shared memory.
+            life_pipe: Reading end of a pipe that closes when the parent ends.
+        """
         self.task = task
-        self.form: Form | None = None  # of its environments, once they are made
-        self.waiting = 0  # answers that are to come
-        self.request: bytes | None = None  # the one that is to be answered, if not freely
-        self.doing = "made"  # what an environment in it is being
-        self.answer: Answer | None = None  # to the last call
-        self.trace = ""  # of the last exception in it
-        self.since_s = monotonic()  # when it last gave a sign of life
-        self._answers = 0  # so far
-        self._sign: tuple[int, int] | None = None
-        self._open(memory, life)
+        self.env: EnvDescription | None = None  # once the environments are made
+        self.outstanding = 0  # answers that have not arrived
+        self.request: bytes | None = None  # the outstanding request, unless it came from `send`
+        self.activity = "made"  # what is done to its environments, for error messages
+        self.call_result: CallResult | None = None  # of the last call
+        self.traceback = ""  # of the last exception in an environment
+        self.last_progress_s = monotonic()
+        self._answers = 0  # that have arrived
+        self._progress: tuple[int, int] | None = None
+        self._start(memory, life_pipe)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is expected of it."""
-        return self.form is not None and self.waiting == 0
+        """Whether no answer is outstanding."""
+        return self.env is not None and self.outstanding == 0
 
     def expect(self, answers: int) -> None:
-        """Wait for more answers from now on."""
-        if self.waiting == 0:
-            self.since_s = monotonic()
-        self.waiting += answers
+        """Add outstanding answers."""
+        if self.outstanding == 0:
+            self.last_progress_s = monotonic()
+        self.outstanding += answers
 
-    def answered(self, answers: int) -> None:
-        """So many answers have come."""
-        self.waiting -= answers
+    def count_answers(self, answers: int) -> None:
+        """Subtract answers that have arrived."""
+        self.outstanding -= answers
         self._answers += answers
-        if self.waiting == 0:
+        if self.outstanding == 0:
             self.request = None
 
-    def gives_sign(self, mark: int) -> bool:
-        """Whether it has done anything since the last time."""
-        before, self._sign = self._sign, (self._answers, mark)
-        return before != self._sign
+    def has_progressed(self, current_env: int) -> bool:
+        """Whether the worker answered or changed its environment since the last call."""
+        before, self._progress = self._progress, (self._answers, current_env)
+        return before != self._progress
 
-    def take_over(self, predecessor: "Line") -> None:
-        """Owe what a worker owed that has ended."""
-        self.waiting, self.request = predecessor.waiting, predecessor.request
+    def inherit_requests(self, predecessor: "WorkerProcess") -> None:
+        """Take over the outstanding answers of a worker that ended."""
+        self.outstanding, self.request = predecessor.outstanding, predecessor.request
 
-    def write(self, content: bytes, limit_s: float | None) -> None:
+    def write(self, content: bytes, timeout_s: float | None) -> None:
         """Write a request.
 
         Raises:
-            HungUp: the process has ended.
-            TimeoutError: it does not read.
+            PipeClosed: the process has ended.
+            TimeoutError: the process does not read.
         """
-        protocol.write_within(self.requests, content, limit_s)
+        write_within(self.requests, content, timeout_s)
 
-    def _open(self, memory: int, life: int) -> None:
-        theirs_to_read, self.requests = os.pipe()
-        ours_to_read, theirs_to_write = os.pipe()
-        self.inbox = protocol.Inbox(ours_to_read)
-        passed = (theirs_to_read, theirs_to_write, memory, life)
+    def close_pipes(self) -> None:
+        """Close the pipes, upon which the worker exits."""
+        if self.requests >= 0:
+            os.close(self.requests)
+            os.close(self.reader.pipe)
+            self.requests = self.reader.pipe = -1
+
+    def end(self, timeout_s: float) -> None:
+        """Close the pipes, wait for the process to exit, and kill it after the timeout."""
+        self.close_pipes()
+        self._wait_or_kill(timeout_s)
+
+    def raised(self, env: int, traceback: str) -> EnvironmentFault:
+        """Fault of an environment that raised an exception."""
+        last_line = traceback.strip().rpartition("\n")[2]
+        sentence = f"environment {env} raised while being {self.activity}: {last_line}"
+        return self._fault(env, sentence, traceback)
+
+    def died(self, env: int) -> EnvironmentFault:
+        """Fault of a process that exited or was killed; waits for the exit code."""
+        self._wait_or_kill(_EXIT_S)
+        code = self.process.returncode
+        how = f"exited with code {code}" if code >= 0 else f"was ended by {_signal_name(-code)}"
+        when = f" while environment {env} was being {self.activity}" if env != NO_ENV else ""
+        envs = f"environments {self.task.start} to {self.task.stop - 1}"
+        sentence = f"worker {self.task.worker} {how}{when}; it had {envs}"
+        return self._fault(env, sentence, self.traceback)
+
+    def hung(self, env: int, timeout_s: float) -> EnvironmentFault:
+        """Fault of a process that made no progress in time."""
+        who = f"environment {env}" if env != NO_ENV else f"worker {self.task.worker}"
+        sentence = f"{who} did not answer within {timeout_s} s while being {self.activity}"
+        return self._fault(env, sentence)
+
+    def differs(self) -> EnvironmentFault:
+        """Fault of a worker whose environments have other spaces than those of the others."""
+        first = self.task.start
+        sentence = "all environments must have the same spaces and the same form of true state"
+        return self._fault(first, f"{sentence}; environment {first} differs")
+
+    def call_values(self) -> list[Any]:
+        """Values that the last call returned, one per environment.
+
+        Raises:
+            EnvironmentFault: an environment raised.
+        """
+        result = self.call_result
+        assert result is not None
+        if result.traceback:
+            raise self.raised(result.env, result.traceback)
+        return result.values
+
+    def _start(self, memory: int, life_pipe: int) -> None:
+        worker_requests, self.requests = os.pipe()
+        parent_answers, worker_answers = os.pipe()
+        self.reader = PipeReader(parent_answers)
+        inherited = (worker_requests, worker_answers, memory, life_pipe)
         try:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-X", "faulthandler", "-c", _PROGRAM),
-                    *(json.dumps(sys.path), *map(str, passed)),
+                    *(json.dumps(sys.path), *map(str, inherited)),
                 ],
                 stdin=subprocess.DEVNULL,
-                pass_fds=passed,
-                process_group=0,  # so that Ctrl-C reaches the caller alone
+                pass_fds=inherited,
+                process_group=0,  # so that Ctrl-C reaches only the parent
             )
         except BaseException:
-            self.stop()
+            self.close_pipes()
             raise
         finally:
-            os.close(theirs_to_read)
-            os.close(theirs_to_write)
+            os.close(worker_requests)
+            os.close(worker_answers)
         os.set_blocking(self.requests, False)
 
-    def stop(self) -> None:
-        """Let the worker find its pipes closed, which ends it."""
-        if self.requests >= 0:
-            os.close(self.requests)
-            os.close(self.inbox.pipe)
-            self.requests = self.inbox.pipe = -1
-
-    def end(self, limit_s: float) -> None:
-        """Make sure that the process has ended, by force if it takes too long by itself."""
-        self.stop()
-        self._wait(limit_s)
-
-    def last_words(self) -> str:
-        """How the process, which hung up, has ended."""
-        self._wait(1.0)
-        code = self.process.returncode
-        how = f"exited with code {code}" if code >= 0 else f"was ended by {_signal_name(-code)}"
-        return f"worker {self.task.worker} {how}"
-
-    def _wait(self, limit_s: float) -> None:
+    def _wait_or_kill(self, timeout_s: float) -> None:
         try:
-            self.process.wait(max(0.0, limit_s))
+            self.process.wait(max(0.0, timeout_s))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+    def _fault(self, env: int, sentence: str, traceback: str = "") -> EnvironmentFault:
+        index = None if env == NO_ENV else env
+        return EnvironmentFault(sentence, index=index, worker=self.task.worker, trace=traceback)
 
 
 def _signal_name(number: int) -> str:

@@ -1,155 +1,191 @@
-"""What goes through the pipes between the caller and a worker: words, and now and then a message.
+"""Pipe protocol between the parent process and a worker: framing and control messages.
 
-A word is an int32. From 0 on it is an environment's index: to a worker, "step it"; from a worker,
-"it has been stepped". ALL asks for all of a worker's environments, with one answer. MESSAGE is
-followed by a length and a pickled object, filled up to whole words.
+The unit is a word, an int32. A word of at least 0 is the index of an environment: to a worker, the
+request to step it; from a worker, the answer that its step is done. ALL requests a step of all
+environments of the worker, with one answer. MESSAGE_WORD is followed by the length of a pickled
+object, and by the object, padded to whole words.
 """
 
 import os
 import pickle
 import select
+from dataclasses import dataclass
 from struct import Struct
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cagepool import _core
+from cagepool.envs.vector_args import Autoreset
+from cagepool.envs.workers.shared_memory import NO_ENV, EnvDescription
+from cagepool.envs.workers.true_state import TrueStateMode
 from cagepool.types import Int32s
 
-Words: TypeAlias = Int32s
-
 ALL = np.int32(_core.ALL_WORD).tobytes()
+NO_WORDS: Int32s = np.empty(0, np.int32)
 _MESSAGE = np.int32(_core.MESSAGE_WORD).tobytes()
-_INT = Struct("=i")
-NONE: Words = np.empty(0, np.int32)
-_WORD = 4  # bytes
-_HEADER = 2 * _WORD
-CHUNK = 1 << 16  # bytes, what a pipe holds
+_INT32 = Struct("=i")
+_WORD_BYTES = 4
+_HEADER_BYTES = 2 * _WORD_BYTES
+_PIPE_BYTES = 1 << 16  # default capacity of a pipe
 
 
-class HungUp(Exception):  # noqa: N818 - it is the usual end of a process
-    """Nobody is at the other end of a pipe."""
+class PipeClosed(Exception):  # noqa: N818 - the normal end of a worker, not an error
+    """The process at the other end closed the pipe or ended."""
 
 
-def message(content: object) -> bytes:
-    """The bytes that carry a picklable object."""
-    return _framed(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+@dataclass(frozen=True, kw_only=True)
+class WorkerTask:
+    """First message to a worker: its environments and how to run them."""
+
+    worker: int
+    workers: int
+    num_envs: int  # of all workers
+    start: int  # index of the worker's first environment
+    stop: int  # index of its last environment + 1
+    env_fns: bytes  # pickled list of functions that make the environments
+    autoreset: Autoreset
+    true_state: TrueStateMode
+    spin: bool  # whether to spin-wait for requests before blocking
+    restart: bool  # whether to replace an environment that raises
+    restart_reason: str = ""  # the fault that ended the worker's predecessor, if it had one
 
 
-def _framed(pickled: bytes) -> bytes:
-    """The bytes that carry a pickled object."""
+class EnvsMade(NamedTuple):
+    """Answer to a task: all environments of the worker are made."""
+
+    env: EnvDescription
+
+
+class StepInfos(NamedTuple):
+    """Infos of steps or resets; precedes the words that answer for the same environments."""
+
+    infos: list[tuple[int, bytes]]  # environment, pickled dictionary
+
+
+class FaultReport(NamedTuple):
+    """An environment raised."""
+
+    env: int
+    traceback: str
+
+
+class CallResult(NamedTuple):
+    """Values that a call returned per environment, or the traceback of the first that raised."""
+
+    values: list[Any]
+    env: int = NO_ENV
+    traceback: str = ""
+
+
+def encode_message(content: object) -> bytes:
+    """Frame a picklable object as words."""
+    pickled = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
     header = np.array([_core.MESSAGE_WORD, len(pickled)], np.int32).tobytes()
-    return header + pickled + bytes(-len(pickled) % _WORD)
+    return header + pickled + bytes(-len(pickled) % _WORD_BYTES)
 
 
-def write(pipe: int, content: bytes) -> None:
-    """Write all of it; what does not fit waits until it is read.
+def write_all(pipe: int, content: bytes) -> None:
+    """Write to a blocking pipe.
 
     Raises:
-        HungUp: nobody is there to read it.
+        PipeClosed: the reader is gone.
     """
     try:
         while content:
             content = content[os.write(pipe, content) :]
     except BrokenPipeError:
-        raise HungUp from None
+        raise PipeClosed from None
 
 
-def write_within(pipe: int, content: bytes, limit_s: float | None) -> None:
-    """Write all of it to a pipe that does not block.
+def write_within(pipe: int, content: bytes, timeout_s: float | None) -> None:
+    """Write to a non-blocking pipe.
 
     Raises:
-        TimeoutError: nobody has read it within the limit.
-        HungUp: nobody is there to read it.
+        TimeoutError: the pipe stayed full for `timeout_s` seconds.
+        PipeClosed: the reader is gone.
     """
-    deadline = None
+    deadline_s = None
     while content:
         try:
             content = content[os.write(pipe, content) :]
         except BlockingIOError:
-            room = select.poll()
-            room.register(pipe, select.POLLOUT)
-            if limit_s is not None and deadline is None:
-                deadline = monotonic() + limit_s
-            left_ms = None if deadline is None else max(0.0, deadline - monotonic()) * 1000
-            if not room.poll(left_ms):
+            poll = select.poll()
+            poll.register(pipe, select.POLLOUT)
+            if timeout_s is not None and deadline_s is None:
+                deadline_s = monotonic() + timeout_s
+            left_ms = None if deadline_s is None else max(0.0, deadline_s - monotonic()) * 1000
+            if not poll.poll(left_ms):
                 raise TimeoutError from None
         except BrokenPipeError:
-            raise HungUp from None
+            raise PipeClosed from None
 
 
-class Inbox:
-    """The reading end of a pipe."""
+class PipeReader:
+    """Reads and parses words and messages from a pipe."""
 
     def __init__(self, pipe: int) -> None:
-        """Read from this pipe."""
+        """Read from this file descriptor."""
         self.pipe = pipe
-        self._rest = bytearray()  # of a message that has not come as a whole
-        self._wanted = 0  # bytes that make it whole
+        self._partial = bytearray()  # of a message that has not arrived completely
+        self._message_bytes = 0  # size of that message
 
     @property
-    def is_whole(self) -> bool:
-        """Whether what has been read ends with the end of a message."""
-        return not self._rest
+    def has_partial_message(self) -> bool:
+        """Whether the bytes read so far end inside a message."""
+        return bool(self._partial)
 
-    def read(self) -> tuple[Words, list[Any]]:
-        """Words and messages that have come; waits for the first bytes if the pipe blocks.
+    def read_bytes(self) -> bytes:
+        """Read what has arrived; waits for the first byte. Empty if the writer is gone."""
+        return os.read(self.pipe, _PIPE_BYTES)
 
-        Raises:
-            HungUp: nobody is there to write any more.
-        """
-        return self.taken_in(self.more())
-
-    def more(self) -> bytes:
-        """The bytes that have come; none: nobody is there to write any more."""
-        return os.read(self.pipe, CHUNK)
-
-    def taken_in(self, read: bytes) -> tuple[Words, list[Any]]:
-        """Words and messages that are complete with these bytes.
+    def parse(self, data: bytes) -> tuple[Int32s, list[Any]]:
+        """Words and messages that these bytes complete.
 
         Raises:
-            HungUp: there are none.
+            PipeClosed: there are no bytes, so the writer is gone.
         """
-        if not read:
-            raise HungUp
-        if not self._rest and len(read) % _WORD == 0 and _MESSAGE not in read:
-            return np.frombuffer(read, np.int32), []
-        self._rest += read
-        if len(self._rest) < self._wanted:
-            return NONE, []
-        return self._parse()
+        if not data:
+            raise PipeClosed
+        if not self._partial and len(data) % _WORD_BYTES == 0 and _MESSAGE not in data:
+            return np.frombuffer(data, np.int32), []
+        self._partial += data
+        if len(self._partial) < self._message_bytes:
+            return NO_WORDS, []
+        return self._parse_mixed()
 
-    def is_ready(self) -> bool:
-        """Whether reading would not wait."""
-        return bool(select.select([self.pipe], [], [], 0)[0])
-
-    def wait_for_message(self) -> Any:
-        """The next message, when nothing else can come."""
+    def read_message(self) -> Any:
+        """Wait for the next message; no words may precede it."""
         while True:
-            _, messages = self.read()
+            _, messages = self.parse(self.read_bytes())
             if messages:
                 return messages[0]
 
-    def _parse(self) -> tuple[Words, list[Any]]:
+    def is_readable(self) -> bool:
+        """Whether `read_bytes` would return at once."""
+        return bool(select.select([self.pipe], [], [], 0)[0])
+
+    def _parse_mixed(self) -> tuple[Int32s, list[Any]]:
         words: list[int] = []
         messages = []
-        read, place = bytes(self._rest), 0
-        while place + _HEADER <= len(read) or place + _WORD == len(read):
-            (word,) = _INT.unpack_from(read, place)
+        data, offset = bytes(self._partial), 0
+        while offset + _HEADER_BYTES <= len(data) or offset + _WORD_BYTES == len(data):
+            (word,) = _INT32.unpack_from(data, offset)
             if word != _core.MESSAGE_WORD:
                 words.append(word)
-                place += _WORD
+                offset += _WORD_BYTES
                 continue
-            if place + _WORD == len(read):
+            if offset + _WORD_BYTES == len(data):
                 break
-            (length,) = _INT.unpack_from(read, place + _WORD)
-            self._wanted = _HEADER + length + -length % _WORD
-            if place + self._wanted > len(read):
+            (length,) = _INT32.unpack_from(data, offset + _WORD_BYTES)
+            self._message_bytes = _HEADER_BYTES + length + -length % _WORD_BYTES
+            if offset + self._message_bytes > len(data):
                 break
-            messages.append(pickle.loads(read[place + _HEADER : place + _HEADER + length]))
-            place += self._wanted
-        self._rest = bytearray(read[place:])
-        if not self._rest:
-            self._wanted = 0
+            start = offset + _HEADER_BYTES
+            messages.append(pickle.loads(data[start : start + length]))
+            offset += self._message_bytes
+        self._partial = bytearray(data[offset:])
+        if not self._partial:
+            self._message_bytes = 0
         return np.array(words, np.int32), messages

@@ -1,11 +1,12 @@
-"""The memory that the caller and all workers share.
+"""Shared memory between the parent process and all workers.
 
-It is anonymous: known by a file descriptor alone, so that nothing remains of it once the last
-process that holds it has ended, in whatever way.
+The memory is anonymous (memfd): it has a file descriptor and no name, so the kernel frees it when
+the last process that maps it ends, however that process ends.
 """
 
 import mmap
 import os
+import select
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,100 +17,114 @@ from gymnasium.vector.utils import create_empty_array
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool.envs.space_tree import Tree
-from cagepool.envs.workers.true_state import TrueStateForm
+from cagepool.envs.workers.true_state import TrueStateFormat
 from cagepool.types import Bools, Float64s, Int64s
 
-_LINE = 64  # bytes that two processors pass between them; arrays do not share one
+NO_ENV = -1  # entry of `current_env` while a worker is in no environment
+
+_CACHE_LINE = 64  # bytes; arrays start at cache lines, so that workers do not share one
 
 
 @dataclass(frozen=True)
-class Form:
-    """What one environment shows and takes."""
+class EnvDescription:
+    """Spaces and metadata of one environment."""
 
     observation_space: Space[Any]
     action_space: Space[Any]
     metadata: dict[str, Any]
     render_mode: Any
-    true_state: TrueStateForm | None  # if it is wanted
+    true_state: TrueStateFormat | None  # None: never queried
 
-    def fits(self, other: "Form") -> bool:
-        """Whether the two can share a block."""
+    def has_same_arrays(self, other: "EnvDescription") -> bool:
+        """Whether both environments can share arrays."""
         ours = (self.observation_space, self.action_space, self.true_state)
         return ours == (other.observation_space, other.action_space, other.true_state)
 
 
-class Arena:
-    """Hands out arrays one after the other; without memory it only counts the bytes."""
+class SharedArrays:
+    """Arrays of all environments in shared memory, laid out alike in every process."""
+
+    def __init__(
+        self, allocator: "_Allocator", workers: int, num_envs: int, env: EnvDescription
+    ) -> None:
+        """Allocate the arrays."""
+        self.current_env = _current_env(allocator, workers)
+        self.rewards: Float64s = allocator.array((num_envs,), np.float64)
+        self.terminations: Bools = allocator.array((num_envs,), np.bool_)
+        self.truncations: Bools = allocator.array((num_envs,), np.bool_)
+        self.observations: Tree = allocator.tree(env.observation_space, num_envs)
+        self.actions: Tree = allocator.tree(env.action_space, num_envs)
+        dtype, shape = env.true_state or (np.dtype(np.uint8), ())
+        rows = num_envs if env.true_state else 0
+        self.true_state = allocator.array((rows, *shape), dtype)
+        self.ages: Int64s = allocator.array((rows,), np.int64)  # of the true states, in steps
+
+
+class _Allocator:
+    """Allocates arrays one after the other; without memory it only counts the bytes."""
 
     def __init__(self, memory: mmap.mmap | None = None) -> None:
-        """Begin at the beginning."""
         self.size = 0
         self._memory = memory
 
     def array(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """The next array: zeros when the memory is new."""
-        kind = np.dtype(dtype)
-        count, start = prod(shape), self.size
-        self.size += -(-count * kind.itemsize // _LINE) * _LINE
+        """The next array; new memory holds zeros."""
+        item = np.dtype(dtype)
+        count, offset = prod(shape), self.size
+        self.size += -(-count * item.itemsize // _CACHE_LINE) * _CACHE_LINE
         if self._memory is None or count == 0:
-            return np.empty((0, *shape[1:]), kind)
-        return np.frombuffer(self._memory, kind, count, start).reshape(shape)
+            return np.empty((0, *shape[1:]), item)
+        return np.frombuffer(self._memory, item, count, offset).reshape(shape)
+
+    def tree(self, space: Space[Any], num_envs: int) -> Tree:
+        """The next arrays, nested as the space is."""
+        return create_empty_array(space, n=num_envs, fn=self.array)
 
 
-class Marks:
-    """For each worker the environment that it is busy with, or NOWHERE; there from the start."""
-
-    NOWHERE = -1
-
-    def __init__(self, arena: Arena, workers: int) -> None:
-        """Take the place of the marks, the first in the memory."""
-        self.array: Int64s = arena.array((workers,), np.int64)
+def _current_env(allocator: _Allocator, workers: int) -> Int64s:
+    """Per worker, the environment that it is in, or NO_ENV. The first array of the memory."""
+    current_env: Int64s = allocator.array((workers,), np.int64)
+    return current_env
 
 
-class Block:
-    """All that is passed between processes without being pickled."""
-
-    def __init__(self, arena: Arena, workers: int, num_envs: int, form: Form) -> None:
-        """Lay the arrays out, in the same order in every process."""
-        self.marks = Marks(arena, workers)
-        self.rewards: Float64s = arena.array((num_envs,), np.float64)
-        self.terminations: Bools = arena.array((num_envs,), np.bool_)
-        self.truncations: Bools = arena.array((num_envs,), np.bool_)
-        self.observations = _tree(arena, form.observation_space, num_envs)
-        self.actions = _tree(arena, form.action_space, num_envs)
-        dtype, shape = form.true_state or (np.dtype(np.uint8), ())
-        seen = num_envs if form.true_state else 0
-        self.true_state = arena.array((seen, *shape), dtype)
-        self.ages: Int64s = arena.array((seen,), np.int64)
-
-    @classmethod
-    def size(cls, workers: int, num_envs: int, form: Form) -> int:
-        """Bytes that it takes."""
-        arena = Arena()
-        cls(arena, workers, num_envs, form)
-        return arena.size
+def missing_system_calls() -> list[str]:
+    """System calls that worker processes need and that this platform lacks."""
+    required = {"memfd_create": os, "epoll": select}
+    return [name for name, module in required.items() if not hasattr(module, name)]
 
 
-def new_memory() -> int:
-    """The descriptor of new memory without a name, still empty."""
+def check_platform() -> None:
+    """Raise if worker processes cannot run on this platform.
+
+    Raises:
+        RuntimeError: a system call is missing.
+    """
+    missing = missing_system_calls()
+    if missing:
+        raise RuntimeError(
+            f"worker processes need {' and '.join(missing)} (Linux), which this platform lacks; "
+            "use backend 'native' for CAGE-2, 'pipes' or 'sync' for other environments"
+        )
+
+
+def create_memory() -> int:
+    """Create anonymous shared memory of size 0; returns its file descriptor."""
     return os.memfd_create("cagepool")
 
 
-def mapped_marks(memory: int, workers: int) -> Marks:
-    """The marks alone, which are needed before the size of the rest is known."""
-    size = workers * 8
+def map_current_env(memory: int, workers: int) -> Int64s:
+    """Map only `current_env`, which is needed before the size of the other arrays is known."""
+    return _current_env(_Allocator(_map(memory, workers * 8)), workers)
+
+
+def map_arrays(memory: int, workers: int, num_envs: int, env: EnvDescription) -> SharedArrays:
+    """Map all arrays; the memory grows to hold them."""
+    counter = _Allocator()
+    SharedArrays(counter, workers, num_envs, env)
+    return SharedArrays(_Allocator(_map(memory, counter.size)), workers, num_envs, env)
+
+
+def _map(memory: int, size: int) -> mmap.mmap:
     if os.fstat(memory).st_size < size:
         os.ftruncate(memory, size)
-    return Marks(Arena(mmap.mmap(memory, size)), workers)
-
-
-def mapped_block(memory: int, workers: int, num_envs: int, form: Form) -> Block:
-    """The block in this process; the memory grows to hold it."""
-    size = Block.size(workers, num_envs, form)
-    if os.fstat(memory).st_size < size:
-        os.ftruncate(memory, size)
-    return Block(Arena(mmap.mmap(memory, size)), workers, num_envs, form)
-
-
-def _tree(arena: Arena, space: Space[Any], num_envs: int) -> Tree:
-    return create_empty_array(space, n=num_envs, fn=arena.array)
+    return mmap.mmap(memory, size)

@@ -1,4 +1,4 @@
-"""True states: when they are asked for, and how old they are."""
+"""True states of environments in workers: when they are queried, and their age in steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
@@ -7,17 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.envs.env_fns import AnyEnv
-from cagepool.envs.space_tree import writer
+from cagepool.envs.space_tree import row_writer
 from cagepool.types import Int64s
 
 TrueStateMode: TypeAlias = Literal["every", "end", "never"] | int
-TrueStateForm: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]  # type and shape
+TrueStateFormat: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]  # dtype and shape
 
-_PERIODS = {"every": 1, "end": 0}
+_AT_END = 0
+_PERIODS = {"every": 1, "end": _AT_END}
 
 
-def check_mode(mode: TrueStateMode) -> None:
-    """Refuse what is no mode."""
+def check_true_state_mode(mode: TrueStateMode) -> None:
+    """Raise ValueError unless the mode is known."""
     if mode in ("every", "end", "never"):
         return
     if not isinstance(mode, int) or isinstance(mode, bool) or mode < 1:
@@ -27,17 +28,17 @@ def check_mode(mode: TrueStateMode) -> None:
         )
 
 
-def form_of(env: AnyEnv, mode: TrueStateMode) -> TrueStateForm | None:
-    """Type and shape of the environment's true state, if it is wanted.
+def true_state_format(env: AnyEnv, mode: TrueStateMode) -> TrueStateFormat | None:
+    """Dtype and shape of the environment's true state; None if it is never queried.
 
-    An environment that has none before its first reset is reset.
+    An environment that has no true state before its first reset is reset.
     """
     if mode == "never":
         return None
-    query = query_of(env)
+    query = _query_of(env)
     try:
         state = np.asarray(query())
-    except Exception:  # noqa: BLE001 - whatever an environment says that has not been reset
+    except Exception:  # noqa: BLE001 - an environment may raise anything before its first reset
         env.reset()
         state = np.asarray(query())
     if state.dtype.hasobject:
@@ -45,46 +46,49 @@ def form_of(env: AnyEnv, mode: TrueStateMode) -> TrueStateForm | None:
     return state.dtype, state.shape
 
 
-def query_of(env: AnyEnv) -> Callable[[], Any]:
-    """The environment's `true_state`, wrapped or not."""
+def _query_of(env: AnyEnv) -> Callable[[], Any]:
     query: Callable[[], Any] = env.get_wrapper_attr("true_state")
     return query
 
 
-class Truth:
-    """Copies true states into the block when it is time; `ages` counts the steps since."""
+class TrueStateWriter:
+    """Queries true states when they are due, writes them to shared memory, and counts ages.
+
+    `place` is the index of an environment within its worker.
+    """
 
     def __init__(self, mode: TrueStateMode, states: NDArray[Any], ages: Int64s) -> None:
-        """Write into these rows, one an environment."""
+        """Write to these arrays, one row per environment."""
         self._period = _PERIODS[mode] if isinstance(mode, str) else mode
-        self._write = writer("true_state()", states)
+        self._write_row = row_writer("true_state()", states)
         self._ages = ages
         self._queries: list[Callable[[], Any]] = []
 
-    def follow(self, envs: Sequence[AnyEnv]) -> None:
-        """Ask these environments from now on."""
-        self._queries = [query_of(env) for env in envs]
+    def set_envs(self, envs: Sequence[AnyEnv]) -> None:
+        """Query these environments from now on."""
+        self._queries = [_query_of(env) for env in envs]
 
-    def started(self, place: int) -> None:
-        """The caller has reset it."""
-        self._write(place, self._queries[place]())
+    def write(self, place: int) -> None:
+        """Query and write the true state now."""
+        self._write_row(place, self._queries[place]())
         self._ages[place] = 0
 
-    def stepped(self, place: int, *, ended: bool) -> None:
-        """It was stepped, and has or has not been reset since."""
+    def after_step(self, place: int, *, ended: bool) -> None:
+        """Handle a step, before an autoreset."""
         age = int(self._ages[place]) + 1
-        if age >= self._period if self._period else ended:
-            self.started(place)
+        is_due = ended if self._period == _AT_END else age >= self._period
+        if is_due:
+            self.write(place)
         else:
             self._ages[place] = age
 
-    def renewed(self, place: int) -> None:
-        """It was reset after its end; the true state of the end stays if that was asked for."""
-        if self._period:
-            self.started(place)
-        else:
+    def after_autoreset(self, place: int) -> None:
+        """Handle an autoreset; in mode `end` the state of the end of the episode stays."""
+        if self._period == _AT_END:
             self._ages[place] += 1
+        else:
+            self.write(place)
 
-    def lost(self, place: int) -> None:
-        """What is known is of an environment that is no more."""
+    def after_restart(self, place: int) -> None:
+        """Handle the loss of an environment, whose last state stays and ages."""
         self._ages[place] += 1

@@ -1,4 +1,4 @@
-"""A worker process."""
+"""Main program of a worker process."""
 
 import os
 import pickle
@@ -11,110 +11,130 @@ from typing import Any
 import numpy as np
 
 from cagepool._core import WorkerLoop
-from cagepool.envs.env_fns import AnyEnv, Maker
-from cagepool.envs.space_tree import check_supported
-from cagepool.envs.workers import protocol
-from cagepool.envs.workers.env_runner import Stepper
-from cagepool.envs.workers.messages import Answer, Fault, Made, Task
-from cagepool.envs.workers.shared_memory import Form, Marks, mapped_block, mapped_marks
-from cagepool.envs.workers.true_state import form_of
+from cagepool.envs.env_fns import AnyEnv, EnvFn
+from cagepool.envs.space_tree import check_space_supported
+from cagepool.envs.workers.env_runner import EnvRunner
+from cagepool.envs.workers.protocol import (
+    CallResult,
+    EnvsMade,
+    FaultReport,
+    PipeClosed,
+    PipeReader,
+    WorkerTask,
+    encode_message,
+    write_all,
+)
+from cagepool.envs.workers.shared_memory import (
+    NO_ENV,
+    EnvDescription,
+    map_arrays,
+    map_current_env,
+)
+from cagepool.envs.workers.true_state import true_state_format
 from cagepool.types import Infos, Int64s
 
 
-class _Reported(BaseException):
-    """The caller knows all; the process is to end."""
+class _FaultReported(BaseException):
+    """The parent knows of the fault; the process must end."""
 
 
-def main(requests: int, answers: int, memory: int, life: int) -> None:
-    """Serve the process at the other ends of these descriptors until it closes them."""
-    for descriptor in (requests, answers, memory, life):
+def main(requests: int, answers: int, memory: int, life_pipe: int) -> None:
+    """Serve the parent process until it closes the pipes.
+
+    Args:
+        requests: File descriptor of the pipe from the parent.
+        answers: File descriptor of the pipe to the parent.
+        memory: File descriptor of the shared memory.
+        life_pipe: File descriptor of a pipe that closes when the parent ends.
+    """
+    for descriptor in (requests, answers, memory, life_pipe):
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - takes no keywords
-    threading.Thread(target=_end_with_caller, args=(life,), daemon=True).start()
-    worker = Worker(protocol.Inbox(requests), answers, memory)
-    with suppress(protocol.HungUp, _Reported):
+    threading.Thread(target=_exit_with_parent, args=(life_pipe,), daemon=True).start()
+    worker = Worker(PipeReader(requests), answers, memory)
+    with suppress(PipeClosed, _FaultReported):
         try:
             worker.run()
-        except (protocol.HungUp, _Reported):
+        except (PipeClosed, _FaultReported):
             raise
-        except BaseException:  # noqa: BLE001 - an environment cannot be made, or not be made anew
-            worker.report_last(traceback.format_exc())
+        except BaseException:  # noqa: BLE001 - an environment cannot be made or remade
+            worker.report_fatal(traceback.format_exc())
         finally:
             worker.close()
 
 
-def _end_with_caller(life: int) -> None:
-    """Wait for the end of the caller, and end even if an environment never returns."""
-    os.read(life, 1)
+def _exit_with_parent(life_pipe: int) -> None:
+    """Wait for the end of the parent, and exit even if an environment never returns."""
+    os.read(life_pipe, 1)
     os._exit(1)
 
 
 class Worker:
-    """Makes environments and does with them what is asked."""
+    """Makes environments and handles the requests of the parent process."""
 
-    _task: Task
-    _stepper: Stepper
-    _mark: Int64s
+    _task: WorkerTask
+    _runner: EnvRunner
+    _current_env: Int64s
 
-    def __init__(self, inbox: protocol.Inbox, answers: int, memory: int) -> None:
-        """Take the ends of the pipes and the memory."""
-        self._inbox = inbox
+    def __init__(self, requests: PipeReader, answers: int, memory: int) -> None:
+        """Take the pipes and the shared memory."""
+        self._requests = requests
         self._answers = answers
         self._memory = memory
         self._envs: list[AnyEnv] = []
 
     def run(self) -> None:
-        """Make environments, and do what is asked until nobody is there to ask."""
-        self._task = task = self._inbox.wait_for_message()
-        self._mark = mapped_marks(self._memory, task.workers).array[task.worker :]
-        makers = pickle.loads(task.makers)
-        form = self._make(makers)
-        self._send(Made(form))
-        block = mapped_block(self._memory, task.workers, task.num_envs, form)
-        self._stepper = Stepper(task, makers, self._envs, block)
-        self._stepper.report = self._report
-        loop = self._stepper.loop()  # not kept in this object, which it refers to
+        """Make the environments and handle requests until the parent closes the pipe."""
+        self._task = task = self._requests.read_message()
+        self._current_env = map_current_env(self._memory, task.workers)[task.worker :]
+        env_fns = pickle.loads(task.env_fns)
+        description = self._make_envs(env_fns)
+        self._send(EnvsMade(description))
+        arrays = map_arrays(self._memory, task.workers, task.num_envs, description)
+        self._runner = EnvRunner(task, env_fns, self._envs, arrays)
+        self._runner.report_fault = self._report_fault
+        loop = self._runner.worker_loop()  # a local variable, since it refers to this object
         while True:
-            words, messages = self._inbox.taken_in(self._asked(loop))
-            for request, arguments in messages:
-                getattr(self, request)(*arguments)
+            words, messages = self._requests.parse(self._read_request(loop))
+            for method, arguments in messages:
+                getattr(self, method)(*arguments)
             if len(words) and not loop.answer(self._answers, words.tobytes()):
-                raise protocol.HungUp
+                raise PipeClosed
 
     def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> None:
-        """Start episodes."""
-        infos = self._stepper.reset(places, seeds, options)
-        answered = np.array(places, np.int32) + np.int32(self._task.start)
-        protocol.write(self._answers, infos + answered.tobytes())
+        """Start episodes and answer with the indices of their environments."""
+        infos = self._runner.reset(places, seeds, options)
+        indices = np.array(places, np.int32) + np.int32(self._task.start)
+        write_all(self._answers, infos + indices.tobytes())
 
     def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Call a method of each environment, or get an attribute."""
 
-        def called(env: AnyEnv, _: int) -> Any:
+        def call_or_get(env: AnyEnv, _: int) -> Any:
             value = env.get_wrapper_attr(name)
             return value(*arguments, **keywords) if callable(value) else value
 
-        self._for_each(called)
+        self._call_each(call_or_get)
 
     def assign(self, name: str, values: list[Any]) -> None:
         """Set an attribute of each environment."""
-        self._for_each(lambda env, place: env.set_wrapper_attr(name, values[place]))
+        self._call_each(lambda env, place: env.set_wrapper_attr(name, values[place]))
 
     def close(self) -> None:
-        """Close the environments, come what may."""
+        """Close all environments, even if one raises."""
         for env in self._envs:
             try:
                 env.close()
-            except Exception:  # noqa: BLE001 - the others are to be closed too
+            except Exception:  # noqa: BLE001 - the others must be closed too
                 traceback.print_exc()
 
-    def report_last(self, trace: str) -> None:
-        """Tell of an exception after which this process cannot go on."""
-        self._send(Fault(int(self._mark[0]), trace))
+    def report_fatal(self, text: str) -> None:
+        """Report a traceback after which this process cannot continue."""
+        self._send(FaultReport(int(self._current_env[0]), text))
 
-    def _make(self, makers: list[Maker]) -> Form:
-        for place, maker in enumerate(makers):
-            self._mark[0] = self._task.start + place
-            env = maker()
+    def _make_envs(self, env_fns: list[EnvFn]) -> EnvDescription:
+        for place, env_fn in enumerate(env_fns):
+            self._current_env[0] = self._task.start + place
+            env = env_fn()
             self._envs.append(env)
             spaces = (env.observation_space, env.action_space)
             first = self._envs[0]
@@ -123,37 +143,38 @@ class Worker:
                     "all environments must have the same spaces, got "
                     f"{spaces} after {(first.observation_space, first.action_space)}"
                 )
-        self._mark[0] = self._task.start
+        self._current_env[0] = self._task.start
         for space in (first.observation_space, first.action_space):
-            check_supported(space)
-        truth = form_of(first, self._task.true_state)
+            check_space_supported(space)
+        state_format = true_state_format(first, self._task.true_state)
         metadata = dict(first.metadata)
-        self._mark[0] = Marks.NOWHERE
-        return Form(*spaces, metadata, first.render_mode, truth)
+        self._current_env[0] = NO_ENV
+        return EnvDescription(*spaces, metadata, first.render_mode, state_format)
 
-    def _asked(self, loop: WorkerLoop) -> bytes:
-        """What has been asked that is more than to step environments."""
-        if not self._inbox.is_whole:
-            return self._inbox.more()
-        return loop.serve(self._inbox.pipe, self._answers, spin=self._task.looks)
+    def _read_request(self, loop: WorkerLoop) -> bytes:
+        """Step environments until a request is a message; returns the bytes of the message."""
+        if self._requests.has_partial_message:
+            return self._requests.read_bytes()
+        return loop.serve(self._requests.pipe, self._answers, spin=self._task.spin)
 
-    def _report(self, index: int, trace: str) -> None:
-        """Tell of an environment that has raised; only if it may be replaced, come back."""
-        self._send(Fault(index, trace))
+    def _report_fault(self, env: int, text: str) -> None:
+        """Report an environment that raised; returns only if it may be replaced."""
+        self._send(FaultReport(env, text))
         if not self._task.restart:
-            raise _Reported
+            raise _FaultReported
 
-    def _for_each(self, act: Callable[[AnyEnv, int], Any]) -> None:
+    def _call_each(self, function: Callable[[AnyEnv, int], Any]) -> None:
         place, values = 0, []
         try:
             for place, env in enumerate(self._envs):
-                self._mark[0] = self._task.start + place
-                values.append(act(env, place))
-            answer = protocol.message(Answer(values))
+                self._current_env[0] = self._task.start + place
+                values.append(function(env, place))
+            answer = encode_message(CallResult(values))
         except Exception:  # noqa: BLE001 - an environment may raise anything
-            answer = protocol.message(Answer([], self._task.start + place, traceback.format_exc()))
-        self._mark[0] = Marks.NOWHERE
-        protocol.write(self._answers, answer)
+            result = CallResult([], self._task.start + place, traceback.format_exc())
+            answer = encode_message(result)
+        self._current_env[0] = NO_ENV
+        write_all(self._answers, answer)
 
     def _send(self, content: object) -> None:
-        protocol.write(self._answers, protocol.message(content))
+        write_all(self._answers, encode_message(content))

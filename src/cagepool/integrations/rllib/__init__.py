@@ -1,14 +1,13 @@
-"""RLlib on the native games: one pool an env runner, not one process a game."""
+"""RLlib on native games: one vector environment per env runner, not one process per game."""
 
 from cagepool import _optional
 
-NEEDED = (
+REQUIRED = (
     "ray", "torch", "tree", "lz4", "ormsgpack", "pandas", "pyarrow", "pydantic", "scipy",
     "tensorboardX",
 )  # fmt: skip
 
-with _optional.needed(__name__, "ray", *NEEDED):
-    from cagepool.integrations.rllib.config import ppo_config
-    from cagepool.integrations.rllib.pool import RunnerPool
+with _optional.require(__name__, "ray", *REQUIRED):
+    from cagepool.integrations.rllib.config import RunnerPool, ppo_config
 
 __all__ = ["RunnerPool", "ppo_config"]
