@@ -1,9 +1,9 @@
 """The run folder: written whole or not at all, and refused where it is damaged."""
 
 import json
-import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.train.config import TrainConfig, merge_settings
 from cagepool.types import Arrays
 
+OLD_FOLDER = Path(__file__).parent / "old_folder"
 SETTINGS = {"run": {"seed": 3}}
+
+
+def python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
 
 
 def new_run(path: Path) -> runs.Run:
@@ -60,14 +66,28 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         new_run(tmp_path / "file" / "run")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(ValueError, match="a run folder must be writable"):
-            new_run(tmp_path / "run")
-    finally:
-        tmp_path.chmod(0o700)
+CREATE_WITHOUT_PRIVILEGES = """
+import os, sys
+from pathlib import Path
+from cagepool import runs
+
+if os.geteuid() == 0:  # root may write anywhere: go on as nobody
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+runs.create(Path(sys.argv[1]), {}, "0.1.0")
+"""
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000], ids=["read-only", "closed"])
+def test_a_folder_without_permission_is_refused(mode: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # not below tmp_path, which is closed to nobody
+        Path(folder).chmod(mode)
+        done = python(CREATE_WITHOUT_PRIVILEGES, f"{folder}/run")
+        Path(folder).chmod(0o700)
+
+    sentence = f"ValueError: a run folder must be writable, {folder}/run is not: "
+    assert done.stderr.splitlines()[-1].startswith(sentence)
 
 
 def test_a_disk_that_is_almost_full_is_refused(
@@ -179,17 +199,37 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, damage: Any, sentence: 
         run.checkpoint("last")
 
 
-def test_a_run_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
+LOCK = "import sys; from cagepool import runs\nwith runs.open_run(sys.argv[1]).lock(): pass"
+
+
+def test_a_run_is_locked_by_one_process_at_a_time(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
-    hold = f"from cagepool import runs\nwith runs.open_run({str(run.path)!r}).lock(): pass"
 
     with run.lock():
-        other = subprocess.run(
-            [sys.executable, "-c", hold], capture_output=True, text=True, check=False
-        )
+        other = python(LOCK, str(run.path))
+
     assert "must be trained by one process at a time" in other.stderr
     with run.lock():
         pass
+    assert python(LOCK, str(run.path)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("missing", "program"),
+    [
+        ("msgspec safetensors fcntl", "import cagepool; cagepool.make_vec(2).reset(seed=0)"),
+        ("fcntl", f"import cagepool; cagepool.load({str(OLD_FOLDER)!r})"),
+    ],
+    ids=["environments", "policies"],
+)
+def test_libraries_of_run_folders_are_imported_only_where_they_are_needed(
+    missing: str, program: str
+) -> None:
+    absent = f"import sys; sys.modules |= dict.fromkeys({missing.split()!r})\n"
+
+    done = python(absent + program)
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -235,25 +275,3 @@ def test_a_damaged_table_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_no_table_and_an_empty_one_have_no_columns(tmp_path: Path) -> None:
     (tmp_path / "t.csv").touch()
     assert runs.read_table(tmp_path / "t.csv") == runs.read_table(tmp_path / "none.csv") == {}
-
-
-OLD_RUNS = Path(__file__).parents[2] / "benchmarks" / "runs"
-
-
-@pytest.mark.parametrize("name", ["minutes", "best-2.1", "b_line-seeds/seed1"])
-def test_a_committed_run_of_format_1_is_read_with_settings_by_group(name: str) -> None:
-    settings = runs.open_run(OLD_RUNS / name).settings
-    config = TrainConfig.from_dict(settings)
-
-    assert settings["ppo"]["clip_range"] == 0.2
-    assert settings["env"]["id"] == "cagepool/CAGE2-v0"
-    assert config.as_dict() == merge_settings(TrainConfig().as_dict(), settings)
-
-
-def test_an_unknown_setting_of_format_1_is_refused(tmp_path: Path) -> None:
-    run = new_run(tmp_path / "run")
-    content = {"format": 1, "cagepool": "0.1.0", "settings": {"n_envs": 3, "colour": "red"}}
-    (run.path / runs.CONFIG).write_text(json.dumps(content))
-
-    with pytest.raises(ValueError, match=r"config.json: settings must be among .*; got colour"):
-        runs.open_run(run.path)

@@ -176,12 +176,12 @@ def create(path: Path, settings: schema.Settings, version: str) -> Run:
     Raises:
         ValueError: the folder is not empty, or it cannot be written.
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ValueError(
-            f"a run needs a folder of its own, {path} is in use: name another with --out, "
-            "or go on with it with --resume"
-        )
     try:
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise ValueError(
+                f"a run needs a folder of its own, {path} is in use: choose another with --out, "
+                "or resume the run with --resume"
+            )
         path.mkdir(parents=True, exist_ok=True)
         check_writable(path)
         _write_model(path / CONFIG, schema.ConfigFile(cagepool=version, settings=settings))
