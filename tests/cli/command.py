@@ -1,4 +1,4 @@
-"""Run Python as a person does who looks at 80 columns."""
+"""Subprocesses of `cagepool` with an output of 80 columns."""
 
 import os
 import subprocess

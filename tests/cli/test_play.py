@@ -14,7 +14,7 @@ COMMANDS = re.findall(r"```\n\$ cagepool (.*)\n((?:.*\n)*?)```", PAGE)
 SCRIPTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_play_prints_a_row_for_each_red_and_the_total() -> None:
+def test_play_prints_one_row_per_red_and_the_total() -> None:
     done = cagepool("play", *FEW)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -78,7 +78,7 @@ def test_verbose_prints_a_game_step_by_step() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_wrong_value_is_refused_in_one_sentence(
+def test_an_invalid_value_is_refused_in_one_sentence(
     arguments: tuple[str, ...], sentence: str
 ) -> None:
     done = cagepool("play", *arguments)

@@ -27,18 +27,18 @@ WRONG = CellResult(
 
 
 @pytest.fixture
-def _found(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Nothing is played; the parameter is what was found out about B_line with green."""
+def _result(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Result of B_lineAgent with green, given as parameter; nothing is played."""
     result = ParityResult("2.1", {Cell("B_lineAgent", green=True): request.param})
 
-    def played(_trial: ParityConfig, _told: Callable[[Recording], None]) -> ParityResult:
+    def play_nothing(_config: ParityConfig, _report: Callable[[Recording], None]) -> ParityResult:
         return result
 
-    monkeypatch.setattr(command, "run_parity", played)
+    monkeypatch.setattr(command, "run_parity", play_nothing)
 
 
-@pytest.mark.parametrize("_found", [CLEAN], indirect=True)
-@pytest.mark.usefixtures("_found")
+@pytest.mark.parametrize("_result", [CLEAN], indirect=True)
+@pytest.mark.usefixtures("_result")
 def test_games_that_agree_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["parity", "--seed", "3"]) == 0
 
@@ -47,9 +47,9 @@ def test_games_that_agree_are_counted(capsys: pytest.CaptureFixture[str]) -> Non
     assert ["B_lineAgent", "on", "9", "900", "1", "0"] in [line.split() for line in lines]
 
 
-@pytest.mark.parametrize("_found", [WRONG], indirect=True)
-@pytest.mark.usefixtures("_found")
-def test_games_that_differ_are_shown_and_the_exit_code_is_1(
+@pytest.mark.parametrize("_result", [WRONG], indirect=True)
+@pytest.mark.usefixtures("_result")
+def test_mismatches_are_printed_and_the_exit_code_is_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
@@ -62,9 +62,9 @@ def test_games_that_differ_are_shown_and_the_exit_code_is_1(
     assert lines[-1] == "and 10 more"
 
 
-@pytest.mark.parametrize("_found", [WRONG], indirect=True)
-@pytest.mark.usefixtures("_found")
-def test_json_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("_result", [WRONG], indirect=True)
+@pytest.mark.usefixtures("_result")
+def test_json_has_the_same_counts(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run(["parity", "--json", "--blue", "decoys"])
 
@@ -89,7 +89,7 @@ def test_json_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_wrong_value_is_refused_in_one_sentence(
+def test_an_invalid_value_is_refused_in_one_sentence(
     arguments: tuple[str, ...], sentence: str
 ) -> None:
     done = cagepool("parity", *arguments)

@@ -1,4 +1,4 @@
-"""`cagepool runs`: listing, comparing and naming the best."""
+"""`cagepool runs`: list, differences, best runs, damaged folders."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_runs_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_listed_with_their_scores(capsys: pytest.CaptureFixture[str]) -> None:
     make_run(Path("runs/one"))
     make_run(Path("runs/deep/two"), network=1, red_agent="b_line", total_episodes=5000)
     total = evaluated(Path("runs/one"))
@@ -47,7 +47,7 @@ def test_runs_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) 
     assert "runs/deep/two: interrupted; resume with: cagepool train --resume runs/deep/two" in lines
 
 
-def test_settings_that_differ_are_told_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_settings_that_differ_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     for name, seed in (("a", 1), ("b", 2), ("c", 1)):
         make_run(Path("runs", name), seed=seed)
 
@@ -58,7 +58,7 @@ def test_settings_that_differ_are_told_and_no_others(capsys: pytest.CaptureFixtu
     assert not lines[start + 2].startswith("  ")
 
 
-def test_the_best_is_told_for_each_edition(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_best_run_is_printed_per_edition(capsys: pytest.CaptureFixture[str]) -> None:
     totals = {}
     for number in range(3):
         path = make_run(Path("runs", f"n{number}"), network=number)
@@ -76,7 +76,9 @@ def test_the_best_is_told_for_each_edition(capsys: pytest.CaptureFixture[str]) -
     assert "best evaluation, mix, edition 2.1, 100 steps: runs/n0, -30.00 ± 0.50" in lines
 
 
-def test_checks_against_other_reds_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluations_against_different_reds_are_not_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     make_run(Path("runs/a"), red_agent="b_line")
     make_run(Path("runs/b"), red_agent="meander", network=5)
 
@@ -111,7 +113,7 @@ def _bad_evaluation(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "fault"),
+    ("damage", "fault"),
     [
         (_no_config, "a run must be a folder with config.json, runs/bad has none"),
         (_cut, "runs/bad/config.json is damaged: "),
@@ -129,12 +131,12 @@ def _bad_evaluation(folder: Path) -> None:
     ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_a_damaged_folder_is_listed_with_its_fault_beside_the_others(
-    spoil: object, fault: str, capsys: pytest.CaptureFixture[str]
+    damage: object, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_run(Path("runs/good"))
     make_run(Path("runs/bad"))
-    assert callable(spoil)
-    spoil(Path("runs/bad"))
+    assert callable(damage)
+    damage(Path("runs/bad"))
 
     lines = listed(capsys)
 
@@ -142,7 +144,7 @@ def test_a_damaged_folder_is_listed_with_its_fault_beside_the_others(
     assert any(line.startswith("  runs/good") for line in lines)
 
 
-def test_a_run_that_has_only_begun_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_an_update_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     folder = make_run(Path("runs/new"))
     (folder / runs.METRICS).unlink()
     runs.TableWriter(folder / runs.CHECKS, CHECKS).close()
@@ -152,7 +154,7 @@ def test_a_run_that_has_only_begun_is_listed(capsys: pytest.CaptureFixture[str])
     assert row == ["runs/new", "mix", "2.1", "0/1,000", "-", "-"]
 
 
-def test_json_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same_content(capsys: pytest.CaptureFixture[str]) -> None:
     make_run(Path("else/a"), seed=1)
     make_run(Path("else/b"), seed=2, total_episodes=2000)
     Path("else/c/checkpoints").mkdir(parents=True)
@@ -168,7 +170,9 @@ def test_json_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert read["best"] == {"2.1": "else/b"}
 
 
-def test_a_folder_without_runs_and_none_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_runs_is_reported_and_a_missing_one_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Path("empty").mkdir()
 
     assert listed(capsys, "empty") == ["no runs in empty"]

@@ -1,4 +1,4 @@
-"""`cagepool evaluate` and `cagepool play` with policies, as a person runs them."""
+"""`cagepool evaluate`, also as docs/evaluation.md shows it, and `cagepool play` of a policy."""
 
 import json
 import re
@@ -8,11 +8,14 @@ import pytest
 
 from cagepool.cli import evaluate as command
 from cagepool.cli.main import run
+from cagepool.cyborg import locate
 from cagepool.evaluate.rollout import NativeEngine
-from tests.cli.command import cagepool
+from tests.cli.command import cagepool, python
 from tests.evaluate.folders import add_checkpoint, make_run
 
 FEW = ("--episodes", "20")
+PAGE = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+EXCHANGE, AGENT, PLAIN = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_run(tmp_path / "mine")
 
 
-def test_a_table_stands_beside_published_results_and_is_written(folder: Path) -> None:
+def test_scores_are_printed_beside_published_ones_and_written(folder: Path) -> None:
     done = cagepool("evaluate", str(folder), *FEW)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -38,7 +41,9 @@ def test_a_table_stands_beside_published_results_and_is_written(folder: Path) ->
         assert f"{cell['mean']:.2f} ± {cell['standard_error']:.2f}" in done.stdout
 
 
-def test_json_is_what_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_json_is_the_written_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["evaluate", str(folder), *FEW, "--json"]) == 0
 
     printed = json.loads(capsys.readouterr().out)
@@ -58,7 +63,7 @@ def test_a_scripted_defender_is_evaluated_and_nothing_is_written(
     assert not [*tmp_path.iterdir()]
 
 
-def test_another_edition_than_that_of_the_training_is_told_and_kept_apart(
+def test_another_edition_than_in_training_is_printed_and_written_to_its_own_file(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["evaluate", str(folder), *FEW, "--edition", "leaderboard"]) == 0
@@ -70,7 +75,7 @@ def test_another_edition_than_that_of_the_training_is_told_and_kept_apart(
     assert not (folder / "evaluation.json").exists()
 
 
-def test_the_last_policy_is_played_on_request(
+def test_the_last_checkpoint_is_evaluated_on_request(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_checkpoint(folder, network=3, kind="last", update=7)
@@ -80,8 +85,10 @@ def test_the_last_policy_is_played_on_request(
     assert capsys.readouterr().out.startswith("mine (last-000007), edition 2.1")
 
 
-def test_keeping_an_order_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = make_run(tmp_path / "kept", order="reverse", order_input=True)
+def test_compliance_with_an_order_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_run(tmp_path / "ordered", order="reverse", order_input=True)
 
     assert run(["evaluate", str(folder), *FEW]) == 0
 
@@ -90,7 +97,7 @@ def test_keeping_an_order_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "wasted fixes" in printed
 
 
-def test_cyborg_is_shown_beside_native_games(
+def test_scores_in_cyborg_are_printed_beside_native_ones(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without CybORG, a stand-in for it; the real one is played in tests/cyborg/test_engine.py."""
@@ -130,7 +137,7 @@ def test_cyborg_is_shown_beside_native_games(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_wrong_value_is_refused_in_one_sentence(
+def test_an_invalid_value_is_refused_in_one_sentence(
     arguments: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["evaluate", *arguments]) == 2
@@ -140,7 +147,7 @@ def test_a_wrong_value_is_refused_in_one_sentence(
     assert re.fullmatch(f"cagepool: {sentence}\n", printed.err)
 
 
-def test_a_folder_that_cannot_be_written_is_told_after_the_table(
+def test_a_folder_that_cannot_be_written_is_reported_after_the_table(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "evaluation.json").mkdir()  # nobody, not even root, can put a file in its place
@@ -152,7 +159,7 @@ def test_a_folder_that_cannot_be_written_is_told_after_the_table(
     assert printed.err.startswith(f"cagepool: a run folder must be writable, {folder} is not:")
 
 
-def test_play_takes_a_run_and_its_edition(
+def test_play_takes_a_run_folder_and_its_edition(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = make_run(tmp_path / "mine", edition="leaderboard")
@@ -162,3 +169,34 @@ def test_play_takes_a_run_and_its_edition(
     printed = capsys.readouterr().out
     assert f"{folder}, edition leaderboard, 20 episodes" in printed
     assert "total reward: -" in printed
+
+
+@pytest.fixture
+def _run_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_run(Path("runs/mine"))
+
+
+@pytest.mark.usefixtures("_run_of_the_page")
+def test_the_lines_of_the_page_for_cyborgs_script_make_an_agent() -> None:
+    done = python("-c", EXCHANGE + "print(agent.get_action([0] * 52, 145))")
+
+    assert 0 <= int(done.stdout) < 145
+
+
+@pytest.mark.usefixtures("_run_of_the_page")
+def test_the_script_of_the_page_prints_a_score_and_the_loss() -> None:
+    done = python("-c", PLAIN.replace("episodes=1000", "episodes=20"))
+
+    assert done.stdout.startswith("Score(mean=-")
+    assert "'user_hosts': " in done.stdout
+
+
+@pytest.mark.parity
+@pytest.mark.usefixtures("_run_of_the_page")
+def test_the_agent_of_the_page_plays_in_a_custom_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(locate.package_folder(locate.load()).parent), prepend=":")
+
+    done = python("-c", AGENT.replace("range(10)", "range(2)").replace("range(100)", "range(20)"))
+
+    assert float(done.stdout) <= 0
