@@ -1,0 +1,30 @@
+"""Links between the documents lead somewhere, and paths that they name exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+
+
+def page_name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of all headings, as GitHub makes them."""
+    text = CODE_BLOCK.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
+    for target, anchor in LINK.findall(CODE_BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
