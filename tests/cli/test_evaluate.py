@@ -127,7 +127,7 @@ def test_scores_in_cyborg_are_printed_beside_native_ones(
     [
         (("hope",), "blue must be one of sleep, .* or a run folder; got 'hope'"),
         (("/",), "a run must be a folder with config.json, / has none"),
-        (("sleep", "--edition", "3"), "edition must be one of 2.1, leaderboard; got '3'"),
+        (("sleep", "--edition", "3"), "--edition must be one of 2.1, leaderboard; got '3'"),
         (("sleep", "--episodes", "0"), "episodes must be from 2, .* got 0"),
         (("sleep", "--seed", "-1"), "seed must be at least 0, got -1"),
         (

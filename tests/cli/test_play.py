@@ -71,7 +71,7 @@ def test_verbose_prints_a_game_step_by_step() -> None:
         (("--red", "Foo"), "red must be one or more of B_lineAgent, .*; got 'Foo'"),
         (("--red",), "red must be one or more of .*; got none"),
         (("--blue", "Foo"), "blue must be one of sleep, random, .*; got 'Foo'"),
-        (("--edition", "3"), "edition must be one of 2.1, leaderboard; got '3'"),
+        (("--edition", "3"), "--edition must be one of 2.1, leaderboard; got '3'"),
         (("--episodes", "1"), "episodes must be from 2, .* got 1"),
         (("--max-steps", "0"), "max_steps must be from 1 to 65535, got 0"),
         (("--seed", "-1"), "seed must be at least 0, got -1"),

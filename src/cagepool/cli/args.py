@@ -41,8 +41,8 @@ FLAGS = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
 NESTED_FLAGS = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
 POSITIONAL_MARKER = get_args(tyro.conf.Positional[str])[1]
 EDITION_HELP = (
-    "2.1 (the CybORG release that is installed today) or leaderboard (the release behind the "
-    "published scores). Default: the edition of the run's training, else 2.1."
+    "2.1: the CybORG release that is installed today. leaderboard: the release behind the "
+    "published scores. Default: the edition of the run's training, else 2.1."
 )
 RLLIB_CHECKPOINT = "rllib_checkpoint.json"  # in every checkpoint folder of RLlib
 

@@ -25,6 +25,7 @@ from cagepool.evaluate.resolve import ResolvedPolicy
 from cagepool.evaluate.reward_breakdown import CAUSES
 from cagepool.evaluate.rollout import Engine, NativeEngine, Trial
 from cagepool.sim.names import OFFICIAL_REDS
+from cagepool.train.config import Edition
 
 PUBLISHED_ROWS = 3  # the best published results
 EPISODES = {"native": protocol.EPISODES, "cyborg": 100}  # CybORG plays a few games per second
@@ -49,7 +50,7 @@ class Evaluate:
     """Games per red agent. Default: 1000 native games, or 100 games in CybORG."""
     env: Literal["native", "cyborg"] = "native"
     """Simulator. Scores in CybORG are compared with those of at least 1000 native games."""
-    edition: Annotated[str | None, arg(help=EDITION_HELP)] = None
+    edition: Annotated[Edition | None, arg(help=EDITION_HELP)] = None
     which: Literal["best", "last"] = "best"
     """Checkpoint: the best in the evaluations during training, or the last one."""
     seed: int = protocol.SEED

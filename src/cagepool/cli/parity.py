@@ -25,6 +25,7 @@ from cagepool.cyborg.parity import (
     run_parity,
 )
 from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
+from cagepool.train.config import Edition
 
 MAX_MISMATCHES = 20  # printed
 GREENS = {"both": (False, True), "off": (False,), "on": (True,)}
@@ -48,8 +49,8 @@ class Parity:
     blue: Annotated[
         str, arg(help=f"Defender: {', '.join(FUZZ_POLICIES)}. mixed alternates between the others.")
     ] = ParityConfig.blue
-    edition: str = ParityConfig.edition
-    """Required edition of CybORG: 2.1 or leaderboard. auto accepts both."""
+    edition: Edition | Literal["auto"] = "auto"
+    """Edition that CybORG must have. auto: either of them."""
     seed: int = ParityConfig.seed
     """Random seed of the games."""
     max_steps: int = ParityConfig.max_steps

@@ -20,6 +20,7 @@ from cagepool.evaluate.protocol import official_red_names
 from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import ScoreTable
 from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
+from cagepool.train.config import Edition
 
 TURN_FORMAT = "{:>3} {:<27} {:<2} {:<35} {:<2} {:>6}"  # 80 columns with the longest names
 INDENT = " " * 4
@@ -43,7 +44,7 @@ class Play:
     ] = "react-restore"
     episodes: int = Trial.episodes
     """Games per red agent."""
-    edition: Annotated[str | None, arg(help=EDITION_HELP)] = None
+    edition: Annotated[Edition | None, arg(help=EDITION_HELP)] = None
     green: bool = Trial.green
     """Add GreenAgent, which scans hosts."""
     seed: int = Trial.seed
