@@ -29,16 +29,21 @@ LAYERS = (
 )
 # Packages whose top only re-exports, on first use, names of the layers inside.
 FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
-LEAVES = ("errors", "_optional", "_stages", "runs", "shapes", "types")
+LEAVES = ("errors", "_optional", "_stages", "runs", "types")
 HOMES = {
     "gymnasium": ("cagepool.envs", "cagepool.cyborg", "cagepool.bench", "cagepool.integrations"),
+    "jinja2": ("cagepool.report",),
     "matplotlib": ("cagepool.report",),
     "pettingzoo": ("cagepool.integrations.pettingzoo",),
+    "psutil": ("cagepool.bench",),
     "ray": ("cagepool.train.ray", "cagepool.integrations.rllib", "cagepool.bench.rllib"),
     "rich": ("cagepool.cli",),
+    "safetensors": ("cagepool.runs",),
     "sb3_contrib": ("cagepool.integrations.sb3",),
+    "scipy": ("cagepool.bench",),
     "sklearn": ("cagepool.search",),
     "stable_baselines3": ("cagepool.integrations.sb3", "cagepool.bench.sb3"),
+    "tensorboard": ("cagepool.train",),
     "torch": ("cagepool.evaluate", "cagepool.train", "cagepool.integrations"),
     "tyro": ("cagepool.cli",),
 }
