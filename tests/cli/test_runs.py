@@ -120,7 +120,7 @@ def _bad_evaluation(folder: Path) -> None:
         (_newer, "runs/bad/config.json has format 9, this cagepool reads up to 2"),
         (
             _without_settings,
-            "runs/bad/config.json is damaged: Object missing required field",
+            "runs/bad/config.json is damaged: object missing required field",
         ),
         (_bad_table, "runs/bad/metrics.csv is damaged: could not convert string to float: 'many'"),
         (

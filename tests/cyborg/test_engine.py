@@ -120,7 +120,7 @@ def test_a_defender_plays_in_cyborg_as_it_would_natively(blue: str, tmp_path: Pa
 
 
 @pytest.mark.parity
-def test_games_of_cyborg_do_not_depend_on_how_many_are_played_max_games() -> None:
+def test_games_of_cyborg_do_not_depend_on_how_many_are_played_at_once() -> None:
     engine = CybORGEngine()
     trial = Trial(episodes=5, edition=engine.edition, max_steps=30)
     together = play_and_count(resolve_policy("random").defender, trial, "RedMeanderAgent", engine)

@@ -194,7 +194,7 @@ def save_others(path: Path) -> None:
         (lose_weights, "is damaged: .*No such file"),
         (save_others, "is damaged: "),
         (lambda path: damaged_settings(path, actions="all"), "does not fit its settings"),
-        (lambda path: damaged_settings(path, actions="most"), "damaged: Invalid enum value 'most'"),
+        (lambda path: damaged_settings(path, actions="most"), "damaged: invalid enum value 'most'"),
         (lambda path: damaged_settings(path, activation="sin"), "damaged: .*'sin'"),
         (lambda path: damaged_settings(path, max_steps="many"), "damaged: "),
         (lambda path: damaged_settings(path, scan_memory=False), "does not fit its settings"),

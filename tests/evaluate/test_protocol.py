@@ -1,7 +1,6 @@
-"""The official protocol, and what is counted beside the scores."""
+"""The official protocol: evaluations, score tables and their differences."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +9,22 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.evaluate import Trial, score_table, scripted_defender
+from cagepool.evaluate import Trial, rollout, score_table, scripted_defender
 from cagepool.evaluate.baselines import PUBLISHED
-from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate.defenders import GameBatch
 from cagepool.evaluate.policy import load
-from cagepool.evaluate.protocol import Evaluation, evaluate, score_differences
+from cagepool.evaluate.protocol import Evaluation, evaluate, official_red_names, score_differences
 from cagepool.evaluate.resolve import resolve_policy
-from cagepool.evaluate.reward_breakdown import CAUSES
-from cagepool.evaluate.rollout import OFFICIAL_LENGTHS, game_seeds, play_steps, start_games
-from cagepool.evaluate.statistics import NO_HOST, play_and_count
-from cagepool.sim.names import HOSTS, OFFICIAL_REDS, action_name
-from tests.evaluate.folders import add_checkpoint, make_run
+from cagepool.evaluate.rollout import (
+    OFFICIAL_LENGTHS,
+    game_seeds,
+    play_steps,
+    start_games,
+)
+from cagepool.evaluate.statistics import play_and_count
+from cagepool.sim.names import HOSTS, OFFICIAL_REDS, action_index, action_name
+from cagepool.types import Int64s
+from tests.evaluate.folders import make_run
 
 FEW = Trial(episodes=40, seed=5)
 
@@ -31,32 +35,6 @@ def of(name: str, trial: Trial = FEW) -> Evaluation:
 
 def as_json(evaluation: Evaluation) -> Any:
     return json.loads(runs.to_json(evaluation.to_file()))
-
-
-@pytest.mark.parametrize("edition", ["2.1", "leaderboard"])
-@pytest.mark.parametrize("name", SCRIPTED)
-def test_the_parts_of_the_loss_add_up_to_it(name: str, edition: str) -> None:
-    result = of(name, Trial(episodes=40, seed=5, edition=edition))
-
-    for red, of_red in result.statistics.items():
-        mean = result.table.scores[red][100].mean
-        assert sum(of_red.mean_loss().values()) == pytest.approx(
-            -mean, abs=1e-9
-        )  # rounding of sums
-
-
-def test_each_part_of_the_loss_is_found_where_it_belongs() -> None:
-    # Without a defender B_line holds one user host, Enterprise1 or 0, Enterprise2 and Op_Server0,
-    # and stops OTService in the end; nothing is restored.
-    asleep = of("sleep").statistics["B_lineAgent"].mean_loss()
-    rotating = of("restore-rotation").statistics["SleepAgent"].mean_loss()
-
-    assert tuple(asleep) == CAUSES
-    assert 9 < asleep["user_hosts"] < 10
-    assert asleep["servers"] > 100
-    assert asleep["impact"] > 700
-    assert asleep["restores"] == asleep["other"] == 0
-    assert rotating == {**dict.fromkeys(CAUSES, 0.0), "restores": 92.0}
 
 
 def test_every_reward_is_what_the_arrays_of_the_batch_say() -> None:
@@ -80,7 +58,7 @@ def test_scores_are_those_of_the_plain_table() -> None:
     assert of("react-restore").table == table
 
 
-def test_counts_do_not_depend_on_how_many_games_are_played_max_games(
+def test_counts_do_not_depend_on_how_many_games_are_played_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trial = Trial(episodes=20, order="balanced")
@@ -95,19 +73,6 @@ def test_counts_do_not_depend_on_how_many_games_are_played_max_games(
     assert told == [7, 7, 6]
     for name in ("totals", "privileged_steps", "outage_steps", "action_uses", "counters"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(together, name))
-
-
-def test_the_use_of_actions_is_counted_by_kind_and_host() -> None:
-    used = as_json(of("restore-rotation"))["actions"]["SleepAgent"]
-
-    counts = np.array(used["counts"])
-    assert used["hosts"] == [*HOSTS, NO_HOST]
-    assert counts.shape == (len(used["kinds"]), len(HOSTS) + 1)
-    assert counts.sum() == 100
-    restores = dict(zip(used["hosts"], counts[used["kinds"].index("Restore")], strict=True))
-    assert restores["User0"] == restores[NO_HOST] == 0
-    assert restores["Defender"] == 8  # second in every round of 13
-    assert counts[used["kinds"].index("Monitor"), -1] == 8
 
 
 def test_an_order_is_kept_by_the_definition_that_is_asked_for() -> None:
@@ -167,14 +132,6 @@ def test_published_cells_add_up_to_the_published_total(edition: str) -> None:
         assert row.source
 
 
-def test_a_policy_plays_on_the_edition_of_its_training(tmp_path: Path) -> None:
-    trained = resolve_policy(str(make_run(tmp_path / "one", edition="leaderboard")))
-
-    assert trained.edition() == "leaderboard"
-    assert trained.edition("2.1") == "2.1"
-    assert resolve_policy("sleep").edition() == "2.1"
-
-
 def test_a_policy_is_played_greedily_and_game_by_game(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "one")
     trial = Trial(episodes=5, seed=3)
@@ -189,54 +146,6 @@ def test_a_policy_is_played_greedily_and_game_by_game(tmp_path: Path) -> None:
             batch.step(policy.act(batch.observations))
             total += batch.rewards[0]
         assert total == pytest.approx(expected, abs=1e-9)  # rounding of the sum
-
-
-def test_the_best_policy_is_played_unless_the_last_is_asked_for(tmp_path: Path) -> None:
-    folder = str(make_run(tmp_path / "one", kind="last"))
-    without_best = resolve_policy(folder)
-    add_checkpoint(Path(folder), network=1, kind="best", update=1)
-
-    chosen = [resolve_policy(folder), resolve_policy(folder, "last")]
-
-    assert without_best.checkpoint == "last-000002"
-    assert [one.checkpoint for one in chosen] == ["best-000001", "last-000002"]
-    totals = [play_and_count(one.defender, FEW, "B_lineAgent").totals for one in chosen]
-    assert (totals[0] != totals[1]).any()
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("hope", "blue must be one of sleep, .*restore-rotation or a run folder; got 'hope'"),
-        (".", r"a run must be a folder with config.json, \. has none"),
-    ],
-)
-def test_who_cannot_play_is_refused(name: str, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        resolve_policy(name)
-
-
-def test_a_policy_for_another_game_is_refused(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "pole", env="CartPole-v1")
-
-    with pytest.raises(ValueError, match=r"must be one for CAGE-2, that of .*pole is for another"):
-        resolve_policy(str(folder))
-
-
-def test_settings_that_an_old_folder_lacks_take_their_defaults(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "old")
-    expected = resolve_policy(str(folder))
-    config = json.loads((folder / "config.json").read_text())
-    del config["settings"]["env"]["edition"]
-    del config["settings"]["features"]["time_left"]
-    del config["settings"]["order"]
-    (folder / "config.json").write_text(json.dumps(config))
-
-    found = resolve_policy(str(folder))
-
-    assert replace(found, defender=expected.defender) == expected
-    totals = [play_and_count(one.defender, FEW, "B_lineAgent").totals for one in (found, expected)]
-    np.testing.assert_array_equal(totals[0], totals[1])
 
 
 def test_tables_are_compared_in_standard_errors() -> None:
@@ -256,3 +165,56 @@ def test_a_difference_without_any_spread_is_infinite_and_null_in_json() -> None:
 
     assert apart.cells["SleepAgent"][30] == np.inf
     assert json.loads(msgspec.json.encode(apart))["cells"]["SleepAgent"]["30"] is None
+
+
+class Watcher:
+    """Restores User1 when the observation shows an exploit there, as a learned policy might."""
+
+    def begin(self, batch: GameBatch) -> None:
+        assert not batch.observations.any()
+
+    def act(self, batch: GameBatch) -> Int64s:
+        exploited = batch.observations[:, 4 * 9 + 1] == 1
+        return np.where(exploited, action_index("Restore User1"), action_index("Sleep"))
+
+
+def test_a_defender_that_reads_observations_can_be_scored() -> None:
+    trial = Trial(episodes=200)
+
+    watched = score_table(Watcher(), trial, ["b_line"]).scores["B_lineAgent"][100]
+    asleep = score_table(scripted_defender("sleep"), trial, ["b_line"]).scores["B_lineAgent"][100]
+
+    assert watched.mean > asleep.mean + 4 * np.hypot(watched.standard_error, asleep.standard_error)
+
+
+def test_every_game_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "GAMES_AT_ONCE", 8)
+    told: list[int] = []
+
+    score_table(scripted_defender("sleep"), Trial(episodes=20), ["sleep", "b_line"], told.append)
+
+    assert told == [8, 8, 4, 8, 8, 4]
+
+
+def test_reds_go_by_class_name_or_alias_and_count_once() -> None:
+    assert official_red_names(["meander", "B_lineAgent", "b_line"]) == (
+        "RedMeanderAgent",
+        "B_lineAgent",
+    )
+
+
+@pytest.mark.parametrize(
+    ("reds", "got"),
+    [
+        (["Blue"], "got 'Blue'"),
+        (["given"], "got 'given'"),
+        (["mix"], "got 'mix'"),
+        ([], "got none"),
+    ],
+    ids=["unknown", "without a will", "no single red", "none"],
+)
+def test_a_red_that_cannot_be_played_is_refused_with_those_that_can(
+    reds: list[str], got: str
+) -> None:
+    with pytest.raises(ValueError, match=f"B_lineAgent, RedMeanderAgent, SleepAgent .*; {got}"):
+        score_table(scripted_defender("sleep"), Trial(episodes=2), reds)

@@ -1,79 +1,122 @@
-"""Mean total rewards of the scripted defenders, beside those recorded from CybORG."""
+"""Scores, loss by cause and use of actions of played games."""
 
 import json
-from collections import defaultdict
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from cagepool.evaluate import Score, Trial, score_table, scripted_defender
+from cagepool import runs
+from cagepool.evaluate import Trial, score_table, scripted_defender
 from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate.protocol import Evaluation, evaluate
+from cagepool.evaluate.resolve import resolve_policy
+from cagepool.evaluate.reward_breakdown import CAUSES
+from cagepool.evaluate.rollout import (
+    OFFICIAL_LENGTHS,
+    episode_totals,
+)
+from cagepool.evaluate.statistics import NO_HOST, mean_score
+from cagepool.sim.names import HOSTS, OFFICIAL_REDS
 
-RECORDED = Path(__file__).parents[1] / "golden" / "reward_statistics.json"
-DEFENDERS = {name.replace("-", "_"): name for name in SCRIPTED}
-EPISODES = 10_000
-
-
-class Match(NamedTuple):
-    """Who was recorded playing what."""
-
-    edition: str
-    red: str
-    blue: str
-    green: bool
+FEW = Trial(episodes=40, seed=5)
 
 
-def recorded_scores() -> dict[Match, dict[int, Score]]:
-    recorded = json.loads(RECORDED.read_text())
-    matches: dict[Match, dict[int, Score]] = defaultdict(dict)
-    for entry in recorded["statistics"] + recorded["extra"]:
-        if entry["blue"] in DEFENDERS:
-            match = Match(*(entry[field] for field in Match._fields))
-            score = Score(entry["mean"], entry["standard_error"], entry["episodes"])
-            matches[match][entry["length"]] = score
-    return matches
+def of(name: str, trial: Trial = FEW) -> Evaluation:
+    return evaluate(resolve_policy(name), trial)
 
 
-SCORES = recorded_scores()
+def as_json(evaluation: Evaluation) -> Any:
+    return json.loads(runs.to_json(evaluation.to_file()))
 
 
-def test_every_defender_was_recorded_against_every_red() -> None:
-    fixed = {"sleep", "random", "react_remove", "react_restore"}
-    expected = {
-        Match(edition, red, blue, green=False)
-        for edition in ("2.1", "leaderboard")
-        for red in ("B_line", "Meander", "Sleep")
-        for blue in fixed
-    }
-    rotations = {
-        Match("leaderboard", red, "restore_rotation", green=False) for red in ("B_line", "Meander")
-    }
+def test_a_score_is_the_mean_and_its_standard_error() -> None:
+    score = mean_score(np.array([-1.0, -2.0, -6.0]))
 
-    assert expected | rotations <= SCORES.keys()
-    assert all(scores.keys() == {30, 50, 100} for scores in SCORES.values())
+    assert (score.mean, score.episodes) == (-3.0, 3)
+    assert score.standard_error == pytest.approx(np.sqrt(7 / 3), rel=1e-12)  # rounding
 
 
-@pytest.mark.parametrize("match", SCORES, ids=lambda match: "-".join(map(str, match)))
-def test_a_mean_is_within_four_standard_errors_of_the_recorded_one(match: Match) -> None:
-    trial = Trial(episodes=EPISODES, edition=match.edition, green=match.green, seed=1)
+def test_the_total_is_the_sum_of_the_nine_official_cells() -> None:
+    table = score_table(scripted_defender("random"), Trial(episodes=50, max_steps=120))
 
-    table = score_table(scripted_defender(DEFENDERS[match.blue]), trial, [match.red.lower()])
+    cells = [table.scores[red][length].mean for red in OFFICIAL_REDS for length in OFFICIAL_LENGTHS]
+    assert table.total is not None
+    assert table.total.mean == pytest.approx(sum(cells), rel=1e-12)  # rounding of the sums
 
-    (ours,) = table.scores.values()
-    for length, theirs in SCORES[match].items():
-        # Four standard errors of the difference; zero, hence equality, where neither side varies.
-        error = np.hypot(ours[length].standard_error, theirs.standard_error)
-        assert abs(ours[length].mean - theirs.mean) <= 4 * error, f"{length} steps"
+
+def test_the_error_of_the_total_counts_lengths_as_dependent_and_reds_as_not() -> None:
+    trial = Trial(episodes=5000)
+    defender = scripted_defender("random")
+
+    table = score_table(defender, trial)
+
+    sums = [episode_totals(defender, trial, red).sum(axis=1) for red in OFFICIAL_REDS]
+    variance = sum(mean_score(of_red).standard_error ** 2 for of_red in sums)
+    assert table.total is not None
+    # The sample's own correlation of independent games is about 1 / sqrt(5000).
+    assert table.total.standard_error == pytest.approx(np.sqrt(variance), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("reds", "max_steps"),
+    [(["b_line", "meander"], 100), (OFFICIAL_REDS, 50)],
+    ids=["red", "length"],
+)
+def test_there_is_no_total_when_a_cell_is_missing(reds: list[str], max_steps: int) -> None:
+    trial = Trial(episodes=2, max_steps=max_steps)
+
+    assert score_table(scripted_defender("sleep"), trial, reds).total is None
+
+
+def test_a_table_says_as_json_what_was_played() -> None:
+    table = score_table(
+        scripted_defender("sleep"), Trial(episodes=2, edition="leaderboard", seed=5)
+    )
+
+    read = json.loads(msgspec.json.encode(table.to_record()))
+
+    assert (read["edition"], read["episodes"], read["seed"]) == ("leaderboard", 2, 5)
+    cells = [(cell["red"], cell["length"]) for cell in read["scores"]]
+    assert cells == [(red, length) for red in OFFICIAL_REDS for length in OFFICIAL_LENGTHS]
+    assert read["total"]["episodes"] == 2
 
 
 @pytest.mark.parametrize("edition", ["2.1", "leaderboard"])
-def test_restoring_in_turn_costs_a_sleeping_red_nothing_but_the_restores(edition: str) -> None:
-    trial = Trial(episodes=2, edition=edition)
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_the_parts_of_the_loss_add_up_to_it(name: str, edition: str) -> None:
+    result = of(name, Trial(episodes=40, seed=5, edition=edition))
 
-    table = score_table(scripted_defender("restore-rotation"), trial, ["sleep"])
+    for red, of_red in result.statistics.items():
+        mean = result.table.scores[red][100].mean
+        assert sum(of_red.mean_loss().values()) == pytest.approx(
+            -mean, abs=1e-9
+        )  # rounding of sums
 
-    scores = table.scores["SleepAgent"]
-    assert {length: score.mean for length, score in scores.items()} == {30: -27, 50: -46, 100: -92}
-    assert all(score.standard_error == 0 for score in scores.values())
+
+def test_each_part_of_the_loss_is_found_where_it_belongs() -> None:
+    # Without a defender B_line holds one user host, Enterprise1 or 0, Enterprise2 and Op_Server0,
+    # and stops OTService in the end; nothing is restored.
+    asleep = of("sleep").statistics["B_lineAgent"].mean_loss()
+    rotating = of("restore-rotation").statistics["SleepAgent"].mean_loss()
+
+    assert tuple(asleep) == CAUSES
+    assert 9 < asleep["user_hosts"] < 10
+    assert asleep["servers"] > 100
+    assert asleep["impact"] > 700
+    assert asleep["restores"] == asleep["other"] == 0
+    assert rotating == {**dict.fromkeys(CAUSES, 0.0), "restores": 92.0}
+
+
+def test_the_use_of_actions_is_counted_by_kind_and_host() -> None:
+    used = as_json(of("restore-rotation"))["actions"]["SleepAgent"]
+
+    counts = np.array(used["counts"])
+    assert used["hosts"] == [*HOSTS, NO_HOST]
+    assert counts.shape == (len(used["kinds"]), len(HOSTS) + 1)
+    assert counts.sum() == 100
+    restores = dict(zip(used["hosts"], counts[used["kinds"].index("Restore")], strict=True))
+    assert restores["User0"] == restores[NO_HOST] == 0
+    assert restores["Defender"] == 8  # second in every round of 13
+    assert counts[used["kinds"].index("Monitor"), -1] == 8

@@ -94,10 +94,8 @@ def load(run: str | Path, which: str = "best") -> "Policy":
     checkpoint = folder.checkpoint(kind)
     try:
         return Policy(checkpoint.arrays, folder.settings)
-    except KeyError as error:
-        raise ValueError(f"{folder.path} is damaged: it has no {error}") from error
     except ValueError as error:
-        raise ValueError(f"{folder.path} is damaged: {error}") from error
+        raise runs.damaged(folder.path, error) from error
 
 
 class Policy:
@@ -115,7 +113,6 @@ class Policy:
             settings: Settings of the run, by group and name.
 
         Raises:
-            KeyError: there are no weights of an actor.
             ValueError: a setting has the wrong type, or the weights do not fit the settings.
         """
         self.settings = PolicySettings.from_dict(settings)
@@ -239,7 +236,7 @@ def actor_layers(arrays: Arrays) -> Layers:
     """The layers of the actor, in order.
 
     Raises:
-        KeyError: there are none.
+        ValueError: there are none.
     """
     numbers = sorted(
         int(name.split(".")[1])
@@ -247,7 +244,7 @@ def actor_layers(arrays: Arrays) -> Layers:
         if name.startswith("actor.") and name.endswith(".weight")
     )
     if not numbers:
-        raise KeyError("actor")
+        raise ValueError(f"there must be weights of an actor, got {', '.join(arrays) or 'none'}")
     return [
         (_transposed(arrays[f"actor.{number}.weight"]), arrays[f"actor.{number}.bias"])
         for number in numbers

@@ -298,7 +298,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
             raise ValueError(f"{folder} is damaged: its weights are not those that were saved")
         return Checkpoint(folder, load(weights), state)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"{folder} is damaged: {error}") from error
+        raise damaged(folder, error) from error
 
 
 def read_table(path: Path) -> Columns:
@@ -318,7 +318,7 @@ def read_table(path: Path) -> Columns:
             name: [float(row[name] or "nan") for row in rows] for name in (rows[0] if rows else [])
         }
     except (OSError, UnicodeDecodeError, csv.Error, ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+        raise damaged(path, error) from error
 
 
 class TableWriter:
@@ -358,7 +358,7 @@ def read_rows(path: Path, model: type[Row]) -> list[Row]:
             rows = [_without_empty(row) for row in csv.DictReader(file, strict=True)]
         return msgspec.convert(rows, list[model], strict=False)  # type: ignore[valid-type]
     except (OSError, UnicodeDecodeError, csv.Error, msgspec.ValidationError) as error:
-        raise ValueError(f"{path} is damaged: {_lower_first(str(error))}") from error
+        raise damaged(path, error) from error
 
 
 def write_rows(path: Path, model: type[Row], rows: Iterable[Row]) -> None:
@@ -371,6 +371,12 @@ def write_rows(path: Path, model: type[Row], rows: Iterable[Row]) -> None:
         cells = msgspec.to_builtins(row)
         table.writerow({name: _to_cell(cells[name]) for name in names})
     replace_file(path, text.getvalue().encode())
+
+
+def damaged(path: Path, error: Exception) -> ValueError:
+    """The error about a file or folder that cannot be read, in one sentence."""
+    reason = str(error)
+    return ValueError(f"{path} is damaged: {reason[:1].lower()}{reason[1:]}")
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -420,11 +426,7 @@ def _decode(path: Path, model: type[Decoded]) -> Decoded:
     try:
         return msgspec.json.decode(path.read_bytes(), type=model)
     except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
-        raise ValueError(f"{path} is damaged: {_lower_first(str(error))}") from error
-
-
-def _lower_first(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+        raise damaged(path, error) from error
 
 
 def _rows_until(path: Path, last_update: int) -> list[dict[str, float]]:

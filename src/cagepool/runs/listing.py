@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, ValidationError, convert
 
-from cagepool.runs.folder import Columns, Run, open_run
+from cagepool.runs.folder import Columns, Run, damaged, open_run
 from cagepool.runs.schema import (
     CHECKPOINTS,
     CONFIG,
@@ -136,7 +136,7 @@ def _listed_settings(run: Run) -> _ListedSettings:
     try:
         return convert(run.settings, _ListedSettings)
     except ValidationError as error:
-        raise ValueError(f"{run.path / CONFIG} is damaged: {error}") from None
+        raise damaged(run.path / CONFIG, error) from None
 
 
 def _summary(run: Run) -> RunSummary:

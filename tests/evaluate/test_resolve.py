@@ -1,0 +1,71 @@
+"""Policies by the name that a user types."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cagepool.evaluate import Trial
+from cagepool.evaluate.resolve import resolve_policy
+from cagepool.evaluate.statistics import play_and_count
+from tests.evaluate.folders import add_checkpoint, make_run
+
+FEW = Trial(episodes=40, seed=5)
+
+
+def test_a_policy_plays_on_the_edition_of_its_training(tmp_path: Path) -> None:
+    trained = resolve_policy(str(make_run(tmp_path / "one", edition="leaderboard")))
+
+    assert trained.edition() == "leaderboard"
+    assert trained.edition("2.1") == "2.1"
+    assert resolve_policy("sleep").edition() == "2.1"
+
+
+def test_the_best_policy_is_played_unless_the_last_is_asked_for(tmp_path: Path) -> None:
+    folder = str(make_run(tmp_path / "one", kind="last"))
+    without_best = resolve_policy(folder)
+    add_checkpoint(Path(folder), network=1, kind="best", update=1)
+
+    chosen = [resolve_policy(folder), resolve_policy(folder, "last")]
+
+    assert without_best.checkpoint == "last-000002"
+    assert [one.checkpoint for one in chosen] == ["best-000001", "last-000002"]
+    totals = [play_and_count(one.defender, FEW, "B_lineAgent").totals for one in chosen]
+    assert (totals[0] != totals[1]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("hope", "blue must be one of sleep, .*restore-rotation or a run folder; got 'hope'"),
+        (".", r"a run must be a folder with config.json, \. has none"),
+    ],
+)
+def test_who_cannot_play_is_refused(name: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        resolve_policy(name)
+
+
+def test_a_policy_for_another_game_is_refused(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "pole", env="CartPole-v1")
+
+    with pytest.raises(ValueError, match=r"must be one for CAGE-2, that of .*pole is for another"):
+        resolve_policy(str(folder))
+
+
+def test_settings_that_an_old_folder_lacks_take_their_defaults(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "old")
+    expected = resolve_policy(str(folder))
+    config = json.loads((folder / "config.json").read_text())
+    del config["settings"]["env"]["edition"]
+    del config["settings"]["features"]["time_left"]
+    del config["settings"]["order"]
+    (folder / "config.json").write_text(json.dumps(config))
+
+    found = resolve_policy(str(folder))
+
+    assert replace(found, defender=expected.defender) == expected
+    totals = [play_and_count(one.defender, FEW, "B_lineAgent").totals for one in (found, expected)]
+    np.testing.assert_array_equal(totals[0], totals[1])
