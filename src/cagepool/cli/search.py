@@ -1,7 +1,6 @@
 """`cagepool search`: search the workflow orders, print the progress and the ranking."""
 
 import argparse
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,7 +22,7 @@ from cagepool.cli.args import (
 )
 from cagepool.cli.display import CommandConsole, SearchDisplay
 from cagepool.cli.train import check_unchanged, ray_connection, stop_on_interrupt
-from cagepool.runs.schema import DECISIONS, ORDERS
+from cagepool.runs.schema import DECISIONS, ORDERS, DecisionRow, OrderRow
 from cagepool.search.config import SearchConfig, StrategyConfig
 from cagepool.sim.features import FeatureConfig
 
@@ -153,20 +152,19 @@ def _read_config(folder: Path) -> SearchConfig:
 
 def _print_ranking(console: Console, folder: Path) -> None:
     """Print the best orders: those that pass first, then by reward."""
-    with (folder / ORDERS).open(encoding="utf-8", newline="") as file:
-        measured = [row for row in csv.DictReader(file) if row["reward"]]
-    measured.sort(key=lambda row: (row["passes"] != "1", -float(row["reward"])))
+    rows = runs.read_rows(folder / ORDERS, OrderRow)
+    measured = [row for row in rows if row.reward is not None]
+    measured.sort(key=lambda row: (not row.passes, -(row.reward or 0.0)))
     console.print(f"{'order':42}  {'reward':>15}  compliance", soft_wrap=True)
     for row in measured[:RANKING_ROWS]:
-        reward = f"{float(row['reward']):.2f} ± {float(row['standard_error']):.2f}"
-        compliance = f"{float(row['compliance']):.3f}" if row["compliance"] else "-"
-        fails = "" if row["passes"] == "1" else " (fails)"
-        console.print(f"{row['order']:42}  {reward:>15}  {compliance}{fails}", soft_wrap=True)
+        reward = f"{row.reward:.2f} ± {row.standard_error:.2f}"
+        compliance = "-" if row.compliance is None else f"{row.compliance:.3f}"
+        fails = "" if row.passes else " (fails)"
+        console.print(f"{row.order:42}  {reward:>15}  {compliance}{fails}", soft_wrap=True)
     console.print(f"{len(measured)} of 120 orders measured; all are in {folder / ORDERS}")
 
 
 def _print_restarts(console: Console, folder: Path) -> None:
-    with (folder / DECISIONS).open(encoding="utf-8", newline="") as file:
-        restarts = sum(int(row.get("repeated") or 0) for row in csv.DictReader(file))
+    restarts = sum(row.repeated for row in runs.read_rows(folder / DECISIONS, DecisionRow))
     if restarts:
         console.print(f"trainings restarted because their node died: {restarts}")
