@@ -189,8 +189,8 @@ void bind_batch(nb::module_& m) {
           "__init__",
           [](BoundBatch* self, nb::handle configs, const nb::dict& outputs, Autoreset autoreset,
              Knowledge knowledge, Definition definition, double lambda, int threads) {
-            new (self)
-                BoundBatch(configs, outputs, autoreset, {knowledge, definition, lambda}, threads);
+            new (self) BoundBatch(configs, outputs, autoreset,
+                                  ComplianceRule::make(knowledge, definition, lambda), threads);
           },
           nb::kw_only(), "configs"_a, "outputs"_a, "autoreset"_a, "knowledge"_a, "definition"_a,
           "alignment_lambda"_a, "threads"_a,
@@ -237,8 +237,9 @@ void bind_batch(nb::module_& m) {
                   "seeds: numpy.typing.NDArray[numpy.uint64]) -> None"),
           "Switch games to new random streams from their current step on.")
       .def("redirect_observations", &BoundBatch::redirect_observations, "observations"_a,
-           nb::sig("def redirect_observations(self, observations: numpy.typing.NDArray[typing.Any]) -> "
-                   "None"),
+           nb::sig(
+               "def redirect_observations(self, observations: numpy.typing.NDArray[typing.Any]) -> "
+               "None"),
            "Write observations to another array of the same type and shape from now on.")
       .def("save", &save_snapshot, "id"_a, "Return a snapshot of one game.")
       .def("restore", &restore_games, "ids"_a.none(), "blobs"_a,

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings/buffers.hpp"
@@ -36,7 +37,7 @@ void check_rows(std::size_t rows, const Arrays&... arrays) {
 
 void check_range(std::span<const std::int64_t> indices, std::size_t count, const char* sentence) {
   for (const std::int64_t index : indices) {
-    if (index < 0 || static_cast<std::size_t>(index) >= count) throw std::out_of_range(sentence);
+    if (index < 0 || std::cmp_greater_equal(index, count)) throw std::out_of_range(sentence);
   }
 }
 

@@ -51,6 +51,7 @@ class BoundWorkerLoop {
 
 }  // namespace
 
+// NOLINTNEXTLINE(misc-const-correctness): all parts of the module have this signature
 void bind_workers(nb::module_& m) {
   m.attr("ALL_WORD") = kAllWord;
   m.attr("MESSAGE_WORD") = kMessageWord;

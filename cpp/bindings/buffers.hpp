@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace cagepool {
 
@@ -44,10 +45,17 @@ std::string numpy_type() {
 /// row of bytes.
 template <class Element>
 struct RowType {
-  using Scalar = std::conditional_t<std::is_class_v<Element>, std::uint8_t, Element>;
-  static constexpr std::size_t kColumns = sizeof(Element) / sizeof(Scalar);
+  using Scalar = Element;
+  static constexpr std::size_t kColumns = 1;
+};
+template <class Struct>
+  requires std::is_class_v<Struct>
+struct RowType<Struct> {
+  using Scalar = std::uint8_t;
+  static constexpr std::size_t kColumns = sizeof(Struct);
 };
 template <class Value, std::size_t kSize>
+  requires std::is_class_v<std::array<Value, kSize>>
 struct RowType<std::array<Value, kSize>> {
   using Scalar = Value;
   static constexpr std::size_t kColumns = kSize;
@@ -101,7 +109,7 @@ class Buffer {
           "an aligned array of type " + numpy_type<Scalar>() + " and rank " + std::to_string(rank),
           "type " + std::string(view_.format) + " and rank " + std::to_string(view_.ndim));
     }
-    if (rank == 2 && static_cast<std::size_t>(view_.shape[1]) != kColumns) {
+    if (rank == 2 && std::cmp_not_equal(view_.shape[1], kColumns)) {
       throw std::invalid_argument(name_ + " must have " + std::to_string(kColumns) +
                                   " columns, got " + std::to_string(view_.shape[1]));
     }

@@ -29,11 +29,10 @@ void check_configs(const std::vector<GameConfig>& configs) {
   if (configs.empty()) throw std::invalid_argument("a batch must have at least 1 game, got 0");
   for (std::size_t id = 0; id < configs.size(); ++id) {
     const GameConfig& config = configs[id];
-    const auto check = [id](bool holds, const std::string& name, const std::string& rule,
-                            unsigned value) {
+    const auto check = [id](bool holds, const char* name, const char* rule, unsigned value) {
       if (holds) return;
-      throw std::invalid_argument("the " + name + " of game " + std::to_string(id) + " must be " +
-                                  rule + ", got " + std::to_string(value));
+      throw std::invalid_argument(std::string("the ") + name + " of game " + std::to_string(id) +
+                                  " must be " + rule + ", got " + std::to_string(value));
     };
     check(config.horizon != 0, "horizon", "at least 1", config.horizon);
     check(config.reds != 0 && config.reds < 1u << kRedCount, "reds", "a set of known agents",

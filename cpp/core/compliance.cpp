@@ -36,15 +36,18 @@ constexpr PriorityHosts kSeedPriorityHosts = make_priority_hosts(Definition::kSe
 
 }  // namespace
 
-ComplianceRule::ComplianceRule(Knowledge knowledge_, Definition definition_, double lambda_)
-    : knowledge(knowledge_),
-      definition(definition_),
-      lambda(lambda_),
-      grid(lambda > 0.0 ? std::ldexp(1.0, std::ilogb(lambda) - 44) : 1.0),
-      inverse_grid(1.0 / grid),
-      hosts(definition == Definition::kSeed ? kAllHosts
-                                            : static_cast<Mask>(kAllHosts & ~bit(kUser0))),
-      table_bits(table_bits_of(hosts)),
-      priority_hosts(definition == Definition::kSeed ? &kSeedPriorityHosts : &kPriorityHosts) {}
+ComplianceRule ComplianceRule::make(Knowledge knowledge, Definition definition, double lambda) {
+  const bool is_seed = definition == Definition::kSeed;
+  const double grid = lambda > 0.0 ? std::ldexp(1.0, std::ilogb(lambda) - 44) : 1.0;
+  const Mask hosts = is_seed ? kAllHosts : static_cast<Mask>(kAllHosts & ~bit(kUser0));
+  return {.knowledge = knowledge,
+          .definition = definition,
+          .lambda = lambda,
+          .grid = grid,
+          .inverse_grid = 1.0 / grid,
+          .hosts = hosts,
+          .table_bits = table_bits_of(hosts),
+          .priority_hosts = is_seed ? &kSeedPriorityHosts : &kPriorityHosts};
+}
 
 }  // namespace cagepool

@@ -29,9 +29,9 @@ enum class Knowledge : std::uint8_t { kTrue, kObserved };
 /// How a fix is scored: per host (docs/workflow.md), or by the older definition of the seed code.
 enum class Definition : std::uint8_t { kHost, kSeed };
 
-class ComplianceRule {
- public:
-  ComplianceRule(Knowledge knowledge_, Definition definition_, double lambda_);
+struct ComplianceRule {
+  /// @param lambda Weight of the alignment reward.
+  static ComplianceRule make(Knowledge knowledge, Definition definition, double lambda);
 
   Knowledge knowledge;
   Definition definition;

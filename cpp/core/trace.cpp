@@ -98,6 +98,32 @@ void write_moves(const Moves& moves, TraceRow& row) {
   row.detected = moves.detected;
 }
 
+/// Replay one episode; `number` is its index in the trace.
+void replay_episode(const TraceEpisode& episode, std::size_t number,
+                    std::span<const TraceInput> inputs, std::span<TraceRow> rows) {
+  Game game{};
+  TrueState true_state{};
+  std::vector<Session> session_log(inputs.size());
+  const GameStore store{&game, &true_state, session_log.data(), session_log.size()};
+  const Slot slot{store, 0};
+  initialize_game(slot, 0, 0, static_cast<Red>(episode.red), static_cast<Edition>(episode.edition),
+                  episode.green != 0);
+  for (std::size_t step = 0; step < inputs.size(); ++step) {
+    const int action = inputs[step].blue_action;
+    if (action >= kActionCount)
+      check_below(action, kActionCount, "blue_action" + step_name(number, step));
+    const RecordedDraws draws(inputs[step], number, step);
+    const StepResult result = play_step(slot, action, RedAction{}, draws, IgnoreFixes{});
+    TraceRow& row = rows[step];
+    row = {};
+    expand_observation(result.observation, row.obs.data());
+    row.reward_tenths = static_cast<std::int16_t>(result.reward_tenths);
+    write_moves(result.moves, row);
+    row.esc_pick = static_cast<std::int8_t>(draws.last_escalated_session());
+    write_state(game, true_state, row);
+  }
+}
+
 }  // namespace
 
 void write_state(const Game& game, const TrueState& true_state, TraceRow& row) {
@@ -131,32 +157,10 @@ void replay(std::span<const TraceEpisode> episodes, std::span<const TraceInput> 
             std::span<TraceRow> rows) {
   check_sizes(episodes.size(), inputs.size(), rows.size());
   check_episodes(episodes);
-  const std::size_t steps = episodes.empty() ? 0 : inputs.size() / episodes.size();
-  Game game{};
-  TrueState true_state{};
-  std::vector<Session> session_log(steps);
-  const GameStore store{&game, &true_state, session_log.data(), session_log.size()};
-  const Slot slot{store, 0};
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::size_t episode = i / steps;
-    const std::size_t step = i % steps;
-    if (step == 0) {
-      initialize_game(slot, 0, 0, static_cast<Red>(episodes[episode].red),
-                      static_cast<Edition>(episodes[episode].edition),
-                      episodes[episode].green != 0);
-    }
-    if (inputs[i].blue_action >= kActionCount)
-      check_below(inputs[i].blue_action, kActionCount, "blue_action" + step_name(episode, step));
-    const RecordedDraws draws(inputs[i], episode, step);
-    const StepResult result =
-        play_step(slot, inputs[i].blue_action, RedAction{}, draws, IgnoreFixes{});
-    TraceRow& row = rows[i];
-    row = {};
-    expand_observation(result.observation, row.obs.data());
-    row.reward_tenths = static_cast<std::int16_t>(result.reward_tenths);
-    write_moves(result.moves, row);
-    row.esc_pick = static_cast<std::int8_t>(draws.last_escalated_session());
-    write_state(game, true_state, row);
+  for (std::size_t episode = 0; episode < episodes.size(); ++episode) {
+    const std::size_t steps = inputs.size() / episodes.size();
+    replay_episode(episodes[episode], episode, inputs.subspan(episode * steps, steps),
+                   rows.subspan(episode * steps, steps));
   }
 }
 

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/batch.hpp"
@@ -30,14 +32,15 @@ class World {
  public:
   explicit World(const Options& options)
       : out(allocate_outputs(options)),
-        batch(configs(options), out, options.autoreset, {Knowledge::kTrue, Definition::kHost, 30.0},
-              options.threads) {
-    for (std::size_t id = 0; id < options.games; ++id) ids.push_back(static_cast<std::int64_t>(id));
+        batch(configs(options), out, options.autoreset,
+              ComplianceRule::make(Knowledge::kTrue, Definition::kHost, 30.0), options.threads),
+        ids(options.games) {
+    std::iota(ids.begin(), ids.end(), 0);
   }
 
   void reset(std::uint64_t seed) {
-    std::vector<std::uint64_t> seeds;
-    for (const std::int64_t id : ids) seeds.push_back(seed + static_cast<std::uint64_t>(id));
+    std::vector<std::uint64_t> seeds(ids.size());
+    std::iota(seeds.begin(), seeds.end(), seed);
     batch.reset(ids, seeds);
   }
 
@@ -60,15 +63,15 @@ class World {
 
  private:
   static std::vector<GameConfig> configs(const Options& options) {
-    std::vector<GameConfig> all;
+    std::vector<GameConfig> all(options.games);
     for (std::size_t id = 0; id < options.games; ++id) {
-      all.push_back({.seed = 0,
-                     .next_episode = 0,
-                     .horizon = static_cast<std::uint16_t>(options.horizon + id % 3),
-                     .reds = options.reds,
-                     .edition = id % 2 == 0 ? Edition::k21 : Edition::kLeaderboard,
-                     .green = id % 4 < 2,
-                     .unused = {}});
+      all[id] = {.seed = 0,
+                 .next_episode = 0,
+                 .horizon = static_cast<std::uint16_t>(options.horizon + id % 3),
+                 .reds = options.reds,
+                 .edition = id % 2 == 0 ? Edition::k21 : Edition::kLeaderboard,
+                 .green = id % 4 < 2,
+                 .unused = {}};
     }
     return all;
   }
@@ -85,7 +88,8 @@ class World {
   }
   template <class Element>
   void allocate(std::span<Element>& array, const Options& options) {
-    const auto memory = std::make_shared<Element[]>(options.games);
+    // NOLINTNEXTLINE(modernize-avoid-c-arrays): a vector of bool would not do
+    const std::shared_ptr memory = std::make_unique<Element[]>(options.games);
     memory_.push_back(memory);
     array = {memory.get(), options.games};
   }
@@ -205,7 +209,7 @@ void test_a_second_caller_is_refused_and_changes_nothing() {
   step_until_refused();
   other.join();
   check(refused > 0);
-  check(world.batch.game(0).step == played);
+  check(std::cmp_equal(world.batch.game(0).step, played.load()));
 }
 
 void test_a_restored_game_goes_on_as_the_saved_one() {
@@ -215,6 +219,7 @@ void test_a_restored_game_goes_on_as_the_saved_one() {
   other.reset(12);
   for (std::uint32_t step = 0; step < 9; ++step) world.step(step);
   std::vector<std::vector<std::uint8_t>> saved;
+  saved.reserve(world.ids.size());
   for (const std::int64_t id : world.ids) saved.push_back(world.batch.save(id));
   const std::vector<Blob> blobs(saved.begin(), saved.end());
   other.batch.restore(world.ids, blobs);

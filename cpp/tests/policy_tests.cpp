@@ -128,8 +128,8 @@ void test_features_and_masks_fill_their_rows() {
       observations[i] = number(7 + step, i) < 0.2F ? 1.0F : 0.0F;
     encoder.update(actions, observations, histories);
     encoder.encode(observations, histories, rows, masks);
-    check(std::all_of(rows.begin(), rows.end(), [](float x) { return x >= 0 && x <= 1; }));
-    check(std::all_of(masks.begin(), masks.end(), [](std::uint8_t x) { return x <= 1; }));
+    check(std::ranges::all_of(rows, [](float x) { return x >= 0 && x <= 1; }));
+    check(std::ranges::all_of(masks, [](std::uint8_t x) { return x <= 1; }));
   }
 }
 

@@ -79,7 +79,7 @@ std::string as_bytes(const Words& words) {
   return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::int32_t)};
 }
 
-Request request_of(const Words& words, Pipe& requests, WorkerLoop& loop) {
+Request request_of(const Words& words, const Pipe& requests, WorkerLoop& loop) {
   SpinWait wait(requests.reader(), true);
   requests.write_words(words);
   return loop.read_request(requests.reader(), wait);
@@ -88,7 +88,7 @@ Request request_of(const Words& words, Pipe& requests, WorkerLoop& loop) {
 void test_requested_environments_are_stepped_and_answered() {
   FakeEnvs envs;
   WorkerLoop loop(envs, 4, kFirstEnv);
-  Pipe requests;
+  const Pipe requests;
   Pipe answers;
   const Request request = request_of({12, 10}, requests, loop);
   check(loop.answer(answers.writer(), request.steps));
@@ -99,7 +99,7 @@ void test_requested_environments_are_stepped_and_answered() {
 void test_one_word_steps_all_environments() {
   FakeEnvs envs;
   WorkerLoop loop(envs, 3, kFirstEnv);
-  Pipe requests;
+  const Pipe requests;
   Pipe answers;
   const Request request = request_of({kAllWord}, requests, loop);
   check(loop.answer(answers.writer(), request.steps));
@@ -110,7 +110,7 @@ void test_one_word_steps_all_environments() {
 void test_messages_and_partial_words_are_left_to_python() {
   FakeEnvs envs;
   WorkerLoop loop(envs, 2, kFirstEnv);
-  Pipe requests;
+  const Pipe requests;
   const Request message = request_of({10, kMessageWord, 0}, requests, loop);
   check(message.steps.empty() && message.bytes.size() == 12);
   SpinWait wait(requests.reader(), false);

@@ -50,7 +50,8 @@ nb::object PythonEnvs::call_step(std::int32_t place) const {
   if (!action.is_valid()) return take_exception();
   PyObject* step = PyList_GET_ITEM(calls_.steps.ptr(), place);
   nb::object result = nb::steal(PyObject_CallOneArg(step, action.ptr()));
-  return result.is_valid() ? result : take_exception();
+  if (!result.is_valid()) result = take_exception();
+  return result;
 }
 
 /// Store the results of a common step; false, with nothing stored but perhaps the observation, if
