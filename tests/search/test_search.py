@@ -203,8 +203,8 @@ def test_the_universal_method_ranks_all_orders_with_one_policy(tmp_path: Path) -
     ("setting", "value", "sentence"),
     [
         ("method", "gp-usb", "method must be one of"),
-        ("order", "reverse", "decides about order.order itself"),
-        ("overlap", True, "decides about ppo.overlap itself"),
+        ("order", "reverse", "sets order.order itself"),
+        ("overlap", True, "sets ppo.overlap itself"),
         ("gp_beta", -1.0, "gp_beta must be at least 0"),
         ("max_episodes_per_order", 0, "max_episodes_per_order must be at least 1"),
     ],

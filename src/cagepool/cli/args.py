@@ -44,6 +44,10 @@ EDITION_HELP = (
     "2.1: the CybORG release that is installed today. leaderboard: the release behind the "
     "published scores. Default: the edition of the run's training, else 2.1."
 )
+RAY_ADDRESS_HELP = (
+    "With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this "
+    "machine. Default: RAY_ADDRESS, else a new local cluster."
+)
 RLLIB_CHECKPOINT = "rllib_checkpoint.json"  # in every checkpoint folder of RLlib
 
 Command = TypeVar("Command")

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Console
+from tyro.conf import arg
 
 from cagepool import _optional, runs
 from cagepool.cli.args import (
+    RAY_ADDRESS_HELP,
     EnvFlags,
     OrderFlags,
     PpoFlags,
@@ -65,9 +67,7 @@ class Search:
     """Exact number of episodes per order: --max-episodes-per-order with --no-early-stopping."""
     resume: Path | None = None
     """Resume the search in this folder, with its settings."""
-    ray_address: str | None = None
-    """With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this
-    machine. By default RAY_ADDRESS, else a new local cluster."""
+    ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP)] = None
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Settings by group, unchecked."""

@@ -19,6 +19,7 @@ from tyro.conf import arg
 
 from cagepool import _optional, runs
 from cagepool.cli.args import (
+    RAY_ADDRESS_HELP,
     EnvFlags,
     OrderFlags,
     PpoFlags,
@@ -67,9 +68,7 @@ class Train:
         str | None,
         arg(metavar=f"{{{','.join(PRESETS)}}}", help="Preset. Other flags override it."),
     ] = None
-    ray_address: str | None = None
-    """With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this
-    machine. By default RAY_ADDRESS, else a new local cluster."""
+    ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP)] = None
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Settings by group, as typed."""

@@ -17,15 +17,13 @@ class StrategyConfig:
     """Search strategy: which order is trained next, and for how long."""
 
     method: Method = "gp-ucb"
-    """Strategy that chooses the next order. universal: train one order-conditioned policy instead
-    and evaluate it on all orders."""
+    """Search strategy. universal: one order-conditioned policy that is evaluated on all orders."""
     max_episodes_per_order: int = 5000
     """Maximum training episodes per order."""
     gp_beta: float = 2.0
     """Weight of the standard deviation in the upper confidence bound (UCB)."""
     inherit: bool = True
-    """Initialize each training with policy and optimizer state of the nearest trained order (by
-    Kendall tau distance). Off: every training starts from random weights."""
+    """Start each training from the nearest trained order's weights. Off: from random weights."""
 
     def __post_init__(self) -> None:
         """Check the settings that can be wrong on their own."""
@@ -64,7 +62,7 @@ class SearchConfig(TrainConfig):
         }
         for name, value in decided.items():
             if value:
-                raise ValueError(f"a search decides about {name} itself, got {value}")
+                raise ValueError(f"a search sets {name} itself, got {value}")
 
     def _training_config(self, **changes: Any) -> TrainConfig:
         shared = TrainConfig(
