@@ -64,25 +64,26 @@ train: setup ## train a defender against all reds, evaluate it and write its rep
 	$(BIN)/cagepool evaluate $(RUN)
 	$(BIN)/cagepool report $(RUN)
 
-bench: native-build ## measure the speed of the engine, also against a build for this processor
-	$(BIN)/cagepool bench engine --other-build build/native-python
+bench: setup ## measure the throughput of the engine
+	$(BIN)/cagepool bench engine
 
 native-build: setup
 	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
 		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON
 
-# On a quiet machine. With CYBORG_PYTHON, a Python that has CybORG and cagepool, and MINICAGE, the folder of
-# mini_CAGE, these take part too.
-figures: native-build ## measure anew what docs/benchmarks.md is made of, then write it
-	$(BIN)/cagepool bench --out benchmarks --other-build build/native-python \
+# On an idle machine. CYBORG_PYTHON, a Python with CybORG and cagepool, and MINICAGE, the folder of mini_CAGE, add
+# these to the measurement.
+figures: native-build ## measure everything in benchmarks/results again, then write the pages
+	$(BIN)/cagepool bench --out benchmarks/results
+	$(BIN)/python -m benchmarks --other-build build/native-python \
 		$(if $(CYBORG_PYTHON),--cyborg-python $(CYBORG_PYTHON)) $(if $(MINICAGE),--minicage $(MINICAGE))
-	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench cyborg --out benchmarks/cyborg.json)
-	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m cagepool bench true-state --out benchmarks/true_state.json)
-	$(BIN)/python benchmarks/profiles.py
-	$(MAKE) docs
+	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m benchmarks cyborg true_state)
+	$(BIN)/python -m benchmarks.profiles
+	$(BIN)/python -m benchmarks.page
 
-docs: setup ## write docs/benchmarks.md from benchmarks/*.json
-	$(BIN)/python benchmarks/page.py
+docs: setup ## write docs/benchmarks.md and the tables of docs/profiling.md from benchmarks/results
+	$(BIN)/python -m benchmarks.page
+	$(BIN)/python -m benchmarks.profiles --page
 
 sanitize: sanitize-asan sanitize-tsan sanitize-python ## test under ASan, UBSan and TSan
 

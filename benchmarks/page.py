@@ -1,87 +1,96 @@
-"""Writes docs/benchmarks.md from the JSON files beside this script: python benchmarks/page.py.
+"""Write docs/benchmarks.md from benchmarks/results and the template page.md.
 
-A file that is not there leaves dashes in its places; every figure in the page that is ours is
-looked up by the template beside this script, none is typed.
+Run it as python -m benchmarks.page. The template looks up all figures; missing files leave dashes.
 """
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import jinja2
 
+from cagepool.bench.profile import Profile, read_profile
+from cagepool.bench.schema import BenchResult, Measurement, read_result
+
 FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results"
 PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 NOTHING = "\N{EN DASH}"
-OUT = "--out benchmarks"
-PROFILES = "python benchmarks/profiles.py"
-FILES = {  # by name; the command that makes each
-    "engine": f"cagepool bench engine {OUT}/engine.json",
-    "workers": f"cagepool bench workers {OUT}/workers.json",
-    "scaling": f"cagepool bench scaling {OUT}/scaling.json",
-    "true_state": f"cagepool bench true-state {OUT}/true_state.json",
-    "stragglers": f"cagepool bench stragglers {OUT}/stragglers.json",
-    "memory": f"cagepool bench memory {OUT}/memory.json",
-    "sustained": f"cagepool bench sustained {OUT}/sustained.json",
-    "cyborg": f"cagepool bench cyborg {OUT}/cyborg.json",
-    "train": f"cagepool bench train {OUT}/train.json",
-    "profile_train": PROFILES,
-    "profile_pipes_20": PROFILES,
-    "profile_workers_20": PROFILES,
-    "profile_native_20": PROFILES,
+OUT = "--out benchmarks/results"
+BENCHES = {  # commands by file name
+    **{
+        name: f"cagepool bench {name} {OUT}/{name}.json"
+        for name in ("engine", "workers", "scaling", "stragglers", "train")
+    },
+    **{
+        name: f"python -m benchmarks {name}"
+        for name in ("engine_peers", "true_state", "memory", "sustained", "cyborg")
+    },
 }
+PROFILES = ("profile_train", "profile_native_20", "profile_workers_20")
+PROFILES_COMMAND = "python -m benchmarks.profiles"
+Content = TypeVar("Content", BenchResult, Profile)
 
 
-class File:
-    """A JSON file of figures, or the lack of one."""
+class Source(Generic[Content]):
+    """A file of figures, which may be missing."""
 
-    def __init__(self, name: str, command: str, folder: Path) -> None:
-        """Read it, if it is there."""
-        path = folder / f"{name}.json"
-        self.name = path.name
+    def __init__(self, path: Path, command: str, content: Content | None) -> None:
+        """Keep the content; None: the file is missing."""
+        self.file = path.name
         self.command = command
-        self.content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        self.content: Content | None = content
 
     def __bool__(self) -> bool:
-        return bool(self.content)
+        return self.content is not None
 
-    def of(self, *keys: str) -> Any:
-        """What stands under these keys, one inside the other; none where it does not."""
-        found: Any = self.content
-        for key in keys:
-            found = found.get(key) if found else None
-        return found
 
-    def rows(self, group: str) -> list[dict[str, Any]]:
-        """Contenders of a group; none where it is not there."""
-        return self.of("groups", group) or []
+class BenchSource(Source[BenchResult]):
+    """Result of a bench."""
+
+    @property
+    def groups(self) -> Mapping[str, list[Measurement]]:
+        """Groups by name."""
+        return self.content.groups if self.content else {}
+
+    @property
+    def ratios(self) -> Mapping[str, float]:
+        """Ratios by name."""
+        return self.content.ratios if self.content else {}
+
+    def fact(self, name: str) -> Any:
+        """Fact of the bench."""
+        return self.content.facts[name] if self.content else None
 
     def rate(self, group: str, name: str, **settings: object) -> float | None:
-        """Median steps a second of the first contender with this name and these settings."""
-        for row in self.rows(group):
-            if row["name"] == name and all(row.get(k) == v for k, v in settings.items()):
-                return float(row["steps_per_second"])
+        """Median steps per second of the first contender with this name and these settings."""
+        for one in self.groups.get(group, []):
+            if one.matches(name, settings):
+                return one.steps_per_second
         return None
 
     def sizes(self, kind: str) -> list[int]:
-        """Numbers at the ends of the names of groups of one kind."""
-        titles = (title.rpartition(" ") for title in self.of("groups") or ())
+        """Numbers at the end of the names of the groups of a kind."""
+        titles = (title.rpartition(" ") for title in self.groups)
         return sorted(int(size) for start, _, size in titles if start == kind)
 
     def names(self, kind: str) -> list[str]:
-        """Contenders in groups of one kind, in order."""
-        groups = (self.rows(f"{kind} {size}") for size in self.sizes(kind))
-        return list(dict.fromkeys(row["name"] for rows in groups for row in rows))
+        """Contenders of the groups of a kind."""
+        groups = (self.groups[f"{kind} {size}"] for size in self.sizes(kind))
+        return list(dict.fromkeys(one.name for group in groups for one in group))
 
-    def ratio(self, name: str) -> float | None:
-        """A figure that claims are made of."""
-        return self.of("ratios", name)  # type: ignore[no-any-return]
+
+class ProfileSource(Source[Profile]):
+    """Profile of a training or of steps."""
+
+    def traffic(self, name: str) -> float | None:
+        """Messages or bytes per step."""
+        return getattr(self.content.traffic, name) if self.content else None
 
 
 def count(value: float | None) -> str:
-    """About three digits, in thousands or millions."""
+    """Format with about three digits, in thousands or millions."""
     if value is None:
         return NOTHING
     if abs(value) >= 999_500:
@@ -93,52 +102,63 @@ def count(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share."""
+    """Format a share."""
     if value is None:
         return NOTHING
     return f"{100 * value:.0f} %" if value >= 0.1 else f"{100 * value:.2g} %"
 
 
-def part(value: float | None, whole: float | None) -> float | None:
-    """One divided by the other, if both are there."""
-    return None if value is None or not whole else value / whole
+def quotient(value: float | None, base: float | None) -> float | None:
+    """Divide, if both figures exist."""
+    return None if value is None or not base else value / base
 
 
-def times(value: float | None, base: float | None) -> str:
-    """How many times as much."""
-    found = part(value, base)
-    return NOTHING if found is None else f"{count(found)}x"
+def times(value: float | None, base: float | None = 1.0) -> str:
+    """Format a ratio."""
+    ratio = quotient(value, base)
+    return NOTHING if ratio is None else f"{count(ratio)}x"
 
 
-def _sources(files: dict[str, File]) -> Iterator[dict[str, Any]]:
-    for file in files.values():
-        if file:
-            machine = file.content["machine"]
-            busy = file.content.get("busy_elsewhere")
+def _rows(sources: Mapping[str, Source[Any]]) -> Iterator[dict[str, Any]]:
+    """Rows of the table of sources."""
+    for source in sources.values():
+        if source.content:
+            machine = source.content.machine
             yield {
-                "file": file.name,
-                "command": file.command,
+                "file": source.file,
+                "command": source.command,
                 "commit": machine.get("commit"),
                 "machine": f"{machine['processor']}, {machine['cores']} cores",
-                "load": f"{machine['load']} / {file.content['load_after']}",
-                "busy": percent(busy),
+                "load": f"{machine['load']} / {source.content.load_after}",
+                "busy": percent(source.content.busy_elsewhere),
             }
 
 
-def page(folder: Path = FOLDER) -> str:
-    """The page that the files in a folder give."""
+def page(folder: Path = RESULTS) -> str:
+    """Render the page from the files of a folder."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=False,  # it is Markdown
+        autoescape=False,  # Markdown
     )
     environment.filters.update(count=count, percent=percent)
-    files = {name: File(name, command, folder) for name, command in FILES.items()}
-    missing = [file for file in files.values() if not file]
+    sources: dict[str, Source[Any]] = {}
+    for name, command in BENCHES.items():
+        path = folder / f"{name}.json"
+        result = read_result(path) if path.exists() else None
+        sources[name] = BenchSource(path, command, result)
+    for name in PROFILES:
+        path = folder / f"{name}.json"
+        profile = read_profile(path) if path.exists() else None
+        sources[name] = ProfileSource(path, PROFILES_COMMAND, profile)
     text = environment.get_template("page.md").render(
-        **files, times=times, part=part, sources=list(_sources(files)), missing=missing
+        **sources,
+        times=times,
+        quotient=quotient,
+        rows=list(_rows(sources)),
+        missing=[source for source in sources.values() if not source],
     )
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 

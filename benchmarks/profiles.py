@@ -1,66 +1,122 @@
-"""Makes the profiles of docs/profiling.md, and fills them into that page.
+"""Make the profiles of docs/profiling.md and write them into the page as tables.
 
-Run it as python benchmarks/profiles.py on a machine that does nothing else; with --page it only
-fills in what is there.
+Run it as python -m benchmarks.profiles on an idle machine; with --page it only writes the tables.
 """
 
-import json
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from cagepool.report.profiles import filled
+from cagepool.bench.profile import STAGES, Profile, read_profile
 
-FOLDER = Path(__file__).parent
-DOCS = FOLDER.parent / "docs"
-PAGE = DOCS / "profiling.md"
-CARRIED = "--n-envs 20 --true-state every"
-WHAT = {
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "profiling.md"
+BACKENDS = "--n-envs 20 --true-state every"
+COMMANDS = {
     "profile_train": "train --total-episodes 5000 --n-envs 100",
     "profile_async": "train --total-episodes 5000 --n-envs 100 --async",
     "profile_order": "train --fixed-episodes 5000 --n-envs 100 --order critical_first",
     "profile_native": "step --n-envs 100 --steps 200000",
-    "profile_native_20": f"step {CARRIED} --steps 200000",
-    "profile_sync_20": f"step {CARRIED} --steps 5000 --backend sync",
-    "profile_workers_20": f"step {CARRIED} --steps 20000 --backend workers",
-    "profile_pipes_20": f"step {CARRIED} --steps 2000 --backend pipes",
+    "profile_native_20": f"step {BACKENDS} --steps 200000",
+    "profile_sync_20": f"step {BACKENDS} --steps 5000 --backend sync",
+    "profile_workers_20": f"step {BACKENDS} --steps 20000 --backend workers",
+    "profile_pipes_20": f"step {BACKENDS} --steps 2000 --backend pipes",
 }
-PICTURES = ("profile_train",)
+SECTION = re.compile(r"(<!-- profiles: ([\w, -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
-    """Measure if that is wanted, and write the page."""
+    """Make the profiles, unless only the page is wanted, and write the page."""
     if "--page" not in sys.argv[1:]:
-        measure()
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), profiles()), encoding="utf-8")
+        make_profiles()
+    PAGE.write_text(fill_page(PAGE.read_text(encoding="utf-8"), read_profiles()), encoding="utf-8")
 
 
-def measure() -> None:
-    """Make all profiles, and only then put them in their places: a commit counts as unchanged."""
+def make_profiles() -> None:
+    """Make all profiles and then copy them, so that all name the same unchanged commit."""
     with TemporaryDirectory() as folder:
-        for name, options in WHAT.items():
-            make(name, options, Path(folder))
+        for name, options in COMMANDS.items():
+            out = Path(folder) / f"{name}.json"
+            command = [sys.executable, "-m", "cagepool", "profile", "--out", str(out), "--"]
+            print(f"cagepool profile -- {options}", flush=True)
+            subprocess.run([*command, *options.split()], check=True)
         for file in Path(folder).iterdir():
-            shutil.copy(file, DOCS if file.suffix == ".svg" else FOLDER)
+            shutil.copy(file, RESULTS)
 
 
-def make(name: str, options: str, folder: Path) -> None:
-    """Make one profile."""
-    flags = ["--out", str(folder / f"{name}.json")]
-    if name in PICTURES:
-        flags += ["--picture", str(folder / f"{name}.svg")]
-    print(f"cagepool profile -- {options}", flush=True)
-    command = [sys.executable, "-m", "cagepool", "profile", *flags, "--", *options.split()]
-    subprocess.run(command, check=True)
+def read_profiles(folder: Path = RESULTS) -> dict[str, Profile]:
+    """Read the existing profiles, by name."""
+    paths = (folder / f"{name}.json" for name in COMMANDS)
+    return {path.stem: read_profile(path) for path in paths if path.exists()}
 
 
-def profiles() -> dict[str, Any]:
-    """Those that are there, by name."""
-    found = (FOLDER / f"{name}.json" for name in WHAT)
-    return {file.stem: json.loads(file.read_text()) for file in found if file.exists()}
+def fill_page(page: str, profiles: Mapping[str, Profile]) -> str:
+    """Replace the content of each marked section by the tables of the profiles it names.
+
+    Raises:
+        KeyError: a profile is missing.
+    """
+
+    def fill(section: "re.Match[str]") -> str:
+        named = {name: profiles[name] for name in section[2].split(", ")}
+        return f"{section[1]}{to_markdown(named)}{section[3]}"
+
+    return SECTION.sub(fill, page)
+
+
+def to_markdown(profiles: Mapping[str, Profile]) -> str:
+    """One table of stages, and one of the other figures."""
+    columns = {name.removeprefix("profile_"): profile for name, profile in profiles.items()}
+    rows = {
+        "wall time, seconds": lambda one: f"{one.wall_seconds:.2f}",
+        "steps of all environments": lambda one: f"{one.steps:,}",
+        "environments": lambda one: f"{one.environments:,}",
+        "messages per step": lambda one: _number(one.traffic.messages, 1),
+        "bytes in messages per step": lambda one: _number(one.traffic.message_bytes),
+        "bytes in arrays per step": lambda one: _number(one.traffic.array_bytes),
+        "stages recorded": lambda one: f"{one.overhead.entries:,}",
+        "microseconds per stage": lambda one: f"{1e6 * one.overhead.seconds_per_entry:.2f}",
+        "recorded share of the wall time": lambda one: _percent(one.overhead.recorded_share, 0),
+        "overhead": lambda one: _percent(one.overhead.share),
+        "machine used by other processes": lambda one: _percent(one.busy_elsewhere, 0),
+        "commit": lambda one: f"`{one.machine['commit']}`",
+    }
+    figures = [[name, *map(show, columns.values())] for name, show in rows.items()]
+    stages = _stage_rows(list(columns.values()))
+    titles = [*columns]
+    return f"{_table(['microseconds per step (share)', *titles], stages)}\n" + _table(
+        ["", *titles], figures
+    )
+
+
+def _stage_rows(profiles: Sequence[Profile]) -> list[list[str]]:
+    names = [name for name in STAGES if any(name in one.stages for one in profiles)]
+    rows = [[name, *(_amount(one, one.stages.get(name)) for one in profiles)] for name in names]
+    return [*rows, ["**wall time**", *(_amount(one, one.wall_seconds) for one in profiles)]]
+
+
+def _amount(profile: Profile, seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    share = _percent(seconds / profile.wall_seconds, 1)
+    return f"{1e6 * seconds / profile.steps:,.2f} ({share})"
+
+
+def _number(value: float | None, digits: int = 0) -> str:
+    return "not counted" if value is None else f"{value:,.{digits}f}"
+
+
+def _percent(share: float | None, digits: int = 2) -> str:
+    return "unknown" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [titles, ["---", *("---:" for _ in titles[1:])], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cagepool._stages import StageTimes, count, record, stage
+from cagepool._stages import StageTimes, count_message, record, stage
 
 
 class FakeClock:
@@ -47,7 +47,8 @@ def test_nested_stages_count_exclusive_time(clock: FakeClock) -> None:
     main = recording.threads["main"]
     assert main.by_stage() == {"rollout": 1.0, "env_step": 4.0, "other": 0.25}
     assert main.total == 5.25
-    assert main.entries() == 3
+    assert main.calls_of("env_step") == 2
+    assert recording.entries == 3
 
 
 def test_a_stage_is_reported_below_the_stage_that_entered_it(clock: FakeClock) -> None:
@@ -113,10 +114,10 @@ def test_a_paused_recording_counts_time_as_unsampled(clock: FakeClock) -> None:
         step(clock)
         with recording.pause():
             play(clock)
-            count("messages")
+            count_message(4)
         step(clock)
     assert recording.threads["main"].by_stage() == {"env_step": 4.0, "unsampled": 3.0, "other": 0.0}
-    assert recording.counters == {}
+    assert recording.messages == 0
 
 
 def test_every_reading_of_the_clock_is_part_of_the_total() -> None:
@@ -127,14 +128,13 @@ def test_every_reading_of_the_clock_is_part_of_the_total() -> None:
     assert recording.threads["main"].total == 10 * (3.0 + 4 * 0.125) + 0.125
 
 
-def test_counters_add_up_while_recording() -> None:
-    count("messages")
+def test_messages_are_counted_while_recording() -> None:
+    count_message(4)
     with record() as recording:
-        count("messages")
-        count("messages")
-        count("message_bytes", 52)
-    count("messages")
-    assert recording.counters == {"messages": 2, "message_bytes": 52}
+        count_message(8)
+        count_message(44)
+    count_message(4)
+    assert (recording.messages, recording.message_bytes) == (2, 52)
 
 
 def test_without_a_recording_all_stages_are_one_object() -> None:

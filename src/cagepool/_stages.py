@@ -26,11 +26,11 @@ StageName = Literal[
     "evaluation",  # periodic and final evaluation
     "logging",  # metrics, TensorBoard, display
     "checkpoint",  # save weights and state
+    "profiler",  # cost of the recording itself
     "unsampled",  # paused recording
     "other",  # main thread outside all stages
     "idle",  # other threads outside all stages
 ]
-CounterName = Literal["messages", "message_bytes"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ class StageTimes:
             seconds.update(child.by_stage())
         return seconds
 
-    def entries(self) -> int:
-        """Number of times that a stage below this one was entered."""
-        return sum(child.calls + child.entries() for child in self.children)
+    def calls_of(self, name: StageName) -> int:
+        """Number of times that a stage was entered, here or below."""
+        own = self.calls if self.name == name else 0
+        return own + sum(child.calls_of(name) for child in self.children)
 
 
 class Recording:
@@ -67,12 +68,20 @@ class Recording:
         """Begin at the present time of `clock`."""
         self.threads: dict[str, StageTimes] = {}
         """By thread name: "main" is the thread that records. Each total is the wall time."""
-        self.counters: Counter[CounterName] = Counter()
+        self.messages = 0
+        self.message_bytes = 0
+        self.entries = 0
+        """Number of stages that were entered."""
         self._clock = clock
         self._start = clock()
         self._local = threading.local()
         self._thread_clocks: dict[str, _ThreadClock] = {}
         self._thread_clock("main", "other")
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock() - self._start
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -87,6 +96,7 @@ class Recording:
 
     def enter(self, name: StageName) -> "_Node":
         """Return the node of a stage that is entered from the current stage of this thread."""
+        self.entries += 1
         try:
             thread: _ThreadClock = self._local.thread
         except AttributeError:
@@ -179,10 +189,11 @@ def stage(name: StageName) -> AbstractContextManager[None]:
     return _NO_STAGE if _recording is None else _recording.enter(name)
 
 
-def count(name: CounterName, amount: int = 1) -> None:
-    """Add to a counter of the recording."""
+def count_message(size: int) -> None:
+    """Count a message of `size` bytes to or from another process."""
     if _recording is not None:
-        _recording.counters[name] += amount
+        _recording.messages += 1
+        _recording.message_bytes += size
 
 
 @contextmanager

@@ -1,27 +1,72 @@
-"""The sweep says of every kind and number what the backends reach and what `auto` takes."""
+"""Scaling: throughput by number of environments and backend."""
 
-import json
-from typing import Any
+import time
+from contextlib import ExitStack
 
 import pytest
 
-from cagepool.bench.measure import Pace
-from cagepool.bench.scaling import KINDS, ScalingConfig, measure_scaling
+from cagepool.bench import scaling
+from cagepool.bench.contenders import ComputingEnv, Workers
+from cagepool.bench.measure import Figures, Pace
+from cagepool.bench.scaling import KINDS, CpuTimer, ScalingConfig, measure_scaling
+from cagepool.bench.schema import rates
+from tests.bench.results import FakeContender
+
+RATES = {
+    "loop": {1: 100.0, 10: 200.0, 100: 200.0},
+    "workers": {1: 50.0, 10: 400.0, 100: 800.0},
+    "pipes": {1: 10.0, 10: 40.0},
+}
 
 
-@pytest.fixture(scope="module")
-def written() -> Any:
-    pace = Pace(repetitions=2, seconds=0.005)
-    result = measure_scaling(ScalingConfig(pace=pace, sizes=(1, 3), most_pipes=1), lambda *_: None)
-    return json.loads(json.dumps(result.as_dict()))
+def test_efficiency_is_what_is_left_of_the_rate_of_one_times_their_number() -> None:
+    assert scaling.efficiency(RATES["loop"]) == {1: 1.0, 10: 0.2, 100: 0.02}
 
 
-def rates_of(rows: Any) -> dict[str, float]:
-    return {one["name"]: one["steps_per_second"] for one in rows}
+def test_the_best_is_the_fastest_of_those_that_were_measured() -> None:
+    assert [scaling.fastest_backend(RATES, size) for size in (1, 10, 100)] == [
+        "loop",
+        "workers",
+        "workers",
+    ]
 
 
-def test_every_backend_is_measured_at_every_number_that_it_can_do(written: Any) -> None:
-    names = {group: {one["name"] for one in rows} for group, rows in written["groups"].items()}
+def test_a_crossing_lies_where_the_rates_would_be_equal() -> None:
+    # The lead of the loop goes from twice to half as fast: halfway between 1 and 10, as powers.
+    (only,) = scaling.crossings(RATES)
+    assert (only.overtaken, only.faster) == ("loop", "workers")
+    assert only.environments == pytest.approx(10**0.5)
+
+
+def test_rates_that_meet_and_part_again_have_no_crossing() -> None:
+    assert (
+        list(scaling.crossings({"a": {1: 2.0, 2: 2.0, 3: 2.0}, "b": {1: 1.0, 2: 2.0, 3: 1.0}}))
+        == []
+    )
+
+
+def test_advice_puts_sizes_with_the_same_best_together() -> None:
+    assert scaling.fastest_ranges(RATES) == [
+        scaling.Fastest(1, 1, "loop"),
+        scaling.Fastest(10, 100, "workers"),
+    ]
+
+
+def test_costs_are_fitted_by_the_fullest_of_the_processes() -> None:
+    rates = {size: size / (5.0 + 2.0 * -(-size // 2)) for size in (2, 3, 10, 101)}
+    assert scaling.fit_cost(rates, processes=2) == pytest.approx((5, 2))
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> Figures:
+    for name in ("Workers", "Gymnasium"):
+        monkeypatch.setattr(scaling, name, FakeContender)
+    pace = Pace(repetitions=2, seconds=0.001)
+    return measure_scaling(ScalingConfig(pace=pace, sizes=(1, 3), max_pipes=1), lambda *_: None)
+
+
+def test_every_backend_is_measured_at_every_number_that_it_can_do(figures: Figures) -> None:
+    names = {group: set(rates(measured)) for group, measured in figures.groups.items()}
     assert names == {
         "CAGE-2 1": {"native", "sync", "workers", "pipes"},
         "CAGE-2 3": {"native", "sync", "workers"},
@@ -30,44 +75,56 @@ def test_every_backend_is_measured_at_every_number_that_it_can_do(written: Any) 
         "costly 1": {"sync", "workers", "pipes"},
         "costly 3": {"sync", "workers"},
     }
-    assert written["left_out"].startswith("pipes above 1 environments")
+    assert figures.facts["left_out"].startswith("pipes above 1 environments")
 
 
-def test_efficiency_and_advice_are_those_of_the_rates_beside_them(written: Any) -> None:
+def test_efficiency_and_recommendation_follow_from_the_rates(figures: Figures) -> None:
     for kind in KINDS:
-        said = written["scaling"][kind]
-        rates = {
-            size: {
-                one["name"]: one["steps_per_second"] for one in written["groups"][f"{kind} {size}"]
-            }
-            for size in (1, 3)
-        }
-        for name, shares in said["efficiency"].items():
+        facts = figures.facts["scaling"][kind]
+        by_size = {size: rates(figures.groups[f"{kind} {size}"]) for size in (1, 3)}
+        for name, shares in facts["efficiency"].items():
             assert shares["1"] == 1
             if "3" in shares:
-                expected = rates[3][name] / rates[1][name] / 3
-                assert shares["3"] == pytest.approx(expected, rel=0.01)  # rates are rounded
-        last = said["recommendation"][-1]
+                expected = by_size[3][name] / by_size[1][name] / 3
+                assert shares["3"] == pytest.approx(expected, rel=1e-5)  # rounded
+        last = facts["recommendation"][-1]
         assert last["last"] == 3
-        assert rates[3][last["backend"]] == max(rates[3].values())
+        assert by_size[3][last["backend"]] == max(by_size[3].values())
 
 
-def test_what_auto_takes_is_told_beside_the_best(written: Any) -> None:
-    for group, rows in written["groups"].items():
+def test_the_choice_of_auto_is_compared_with_the_fastest(figures: Figures) -> None:
+    for group, measured in figures.groups.items():
         kind, size = group.rsplit(" ", 1)
-        auto = written["scaling"][kind]["auto"][size]
-        rates = rates_of(rows)
-        said = written["ratios"][f"{group}: auto ({auto['takes']}) / best"]
-        assert said == pytest.approx(rates[auto["takes"]] / rates[auto["best"]], rel=0.01)
-    assert {one["takes"] for one in written["scaling"]["CAGE-2"]["auto"].values()} == {"native"}
+        auto = figures.facts["scaling"][kind]["auto"][size]
+        rate = rates(measured)
+        ratio = figures.ratios[f"{group}: auto ({auto['choice']}) / fastest"]
+        assert ratio == round(rate[auto["choice"]] / rate[auto["fastest"]], 3)
+    choices = figures.facts["scaling"]["CAGE-2"]["auto"].values()
+    assert {auto["choice"] for auto in choices} == {"native"}
 
 
-def test_processor_time_counts_the_children(written: Any) -> None:
-    # A costly step computes for 200 microseconds, wherever it does so.
-    shares = written["scaling"]["costly"]["steps_per_cpu_second"]
-    assert all(0 < rate < 1 / 190e-6 for of in shares.values() for rate in of.values())
+def test_cpu_time_has_that_of_worker_processes() -> None:
+    cpu_seconds = 0.01
+    env_fns = [lambda: ComputingEnv(cpu_seconds)] * 2
+    with ExitStack() as stack:
+        contender = Workers(name="workers", env_fns=env_fns, workers=2)(stack)
+        timer = CpuTimer(contender.timer)
+        timer(10)
+    assert timer.calls == 10
+    # Two processes, each counted in units of 10 ms.
+    assert timer.cpu_seconds >= 10 * 2 * cpu_seconds - 2 * 0.02
 
 
-def test_without_a_single_environment_there_is_nothing_to_scale_from() -> None:
-    with pytest.raises(ValueError, match=r"^sizes must hold 1, got \(2, 5\)$"):
+def test_cpu_time_does_not_pass_while_sleeping() -> None:
+    def sleep(calls: int, /) -> float:
+        time.sleep(0.05 * calls)
+        return 0.05 * calls
+
+    timer = CpuTimer(sleep)
+    assert timer(2) == 0.1
+    assert timer.cpu_seconds <= 0.05
+
+
+def test_one_environment_must_be_among_the_sizes() -> None:
+    with pytest.raises(ValueError, match=r"^sizes must contain 1, got \(2, 5\)$"):
         ScalingConfig(sizes=(2, 5))

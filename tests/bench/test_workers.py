@@ -1,38 +1,71 @@
-"""The comparison of workers runs, and says what it has measured."""
-
-import json
-from contextlib import ExitStack
+"""Benches of worker processes."""
 
 import pytest
 
-from cagepool.bench.contenders import ray_actors
-from cagepool.bench.dummy_envs import Probe
-from cagepool.bench.measure import Pace
-from cagepool.bench.workers import WorkersConfig, measure_workers
+from cagepool.bench import workers
+from cagepool.bench.measure import Figures, Pace
+from cagepool.bench.schema import rates
+from cagepool.bench.workers import (
+    StragglersConfig,
+    WorkersConfig,
+    measure_stragglers,
+    measure_workers,
+)
+from tests.bench.results import FakeContender
+
+PACE = Pace(repetitions=2, seconds=0.001)
 
 
-def test_every_group_is_measured_and_can_be_written_as_json() -> None:
-    config = WorkersConfig(pace=Pace(repetitions=2, seconds=0.01), sizes=(1, 4), actors=0)
-    groups = set()
-    result = measure_workers(config, lambda group, *_: groups.add(group))
-    assert groups == {"overhead 1", "overhead 4"}
-    written = json.loads(json.dumps(result.as_dict()))
-    assert {one["name"] for one in written["groups"]["overhead 4"]} >= {
-        "ours, barrier",
-        "ours, free",
+@pytest.fixture(scope="module")
+def overhead() -> tuple[Figures, set[str]]:
+    groups: set[str] = set()
+    config = WorkersConfig(pace=PACE, sizes=(2,), max_ray_actors=0)
+    return measure_workers(config, lambda group, *_: groups.add(group)), groups
+
+
+def test_every_group_is_measured_beside_other_libraries(
+    overhead: tuple[Figures, set[str]],
+) -> None:
+    figures, groups = overhead
+    assert groups == figures.groups.keys() == {"overhead 2"}
+    assert rates(figures.groups["overhead 2"]).keys() >= {
+        "cagepool, barrier",
+        "cagepool, asynchronous",
         "Gymnasium, sync",
         "Gymnasium, pipes",
         "Gymnasium, pipes only",
     }
-    assert written["start"]["workers"] == 2
-    assert written["start"]["megabytes_per_worker"] > 1
-    assert all(value > 0 for value in written["ratios"].values())
 
 
-@pytest.mark.ray
-def test_ray_takes_part_where_it_is_installed() -> None:
-    pytest.importorskip("ray")
-    with ExitStack() as stack:
-        contender = ray_actors([Probe] * 2, stack)
-        assert contender.steps == 2
-        assert contender.clock(3) > 0
+def test_ratios_are_throughput_divided_by_that_of_other_libraries(
+    overhead: tuple[Figures, set[str]],
+) -> None:
+    figures, _ = overhead
+    rate = rates(figures.groups["overhead 2"])
+    expected = rate["cagepool, asynchronous"] / rate["Gymnasium, pipes"]
+    name = "overhead 2: cagepool, asynchronous / Gymnasium, pipes"
+    assert figures.ratios[name] == round(expected, 3)
+    assert all(value > 0 for value in figures.ratios.values())
+
+
+def test_the_start_of_the_workers_is_measured(overhead: tuple[Figures, set[str]]) -> None:
+    start = overhead[0].facts["start"]
+    assert (start["environments"], start["workers"]) == (2, 2)
+    assert start["processes"] >= 2
+    assert start["megabytes_per_worker"] > 1
+
+
+def test_throughput_with_stragglers_is_a_share_of_the_ideal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "Workers", FakeContender)
+    monkeypatch.setattr(workers, "Gymnasium", FakeContender)
+    config = StragglersConfig(pace=PACE, waiting_envs=2, computing_envs=2)
+    figures = measure_stragglers(config, lambda *_: None)
+    ideal = figures.facts["ideal_steps_per_second"]
+    assert ideal["heavy tail"] == 2 / 0.005
+    assert ideal["one slow"] == (1 + 1 / 5) / 0.005
+    rate = rates(figures.groups["one slow"])
+    share = figures.ratios["one slow: Gymnasium, pipes / ideal"]
+    assert share == round(rate["Gymnasium, pipes"] / ideal["one slow"], 3)
+    assert "one slow, computing: cagepool, barrier / ideal" in figures.ratios

@@ -5,13 +5,14 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
-from cagepool.bench.registry import BENCHES
+from cagepool.bench import BENCHES
+from cagepool.bench.schema import BenchResult, read_result, write_result
 from cagepool.cli import bench as command
 from tests.bench.results import result
 from tests.bench.results import row as contender
@@ -48,7 +49,7 @@ def test_the_file_names_machine_versions_commit_and_load(written: Any) -> None:
 def test_every_figure_stands_beside_its_settings(written: Any) -> None:
     for group in written["groups"].values():
         for row in group:
-            assert {"name", "games", "threads"} <= row.keys()
+            assert {"games", "threads"} <= row["settings"].keys()
             low, high = row["nanoseconds_per_step"]["quartiles"]
             assert low <= row["nanoseconds_per_step"]["median"] <= high
             assert row["steps_per_second"] > 0
@@ -76,17 +77,13 @@ def test_the_tables_show_what_the_file_holds_in_80_columns(
     [
         (("--out", "no-folder/x.json"), "out must be a file in .* exists, got no-folder/x.json"),
         (("--out", "."), "out must be a file in a folder that exists, got ."),
-        (("--other-build", "no-folder"), ".* must hold another build of cagepool, got no-folder"),
-        (("--cyborg-python", "no-python"), ".* that can import CybORG, got no-python"),
         (("--page", "no-folder/x.html"), "page must be a file in .*, got no-folder/x.html"),
-        (("--compare", "none.json"), "none.json must be a file that can be read, but: .*"),
-        (("--compare", "docs"), "compare must be a file or a folder that has some, got docs"),
+        (("--compare", "none.json"), "none.json must be a file that can be read: .*"),
+        (("--compare", "docs"), "compare must be a JSON file or a folder with some, got docs"),
     ],
     ids=[
         "wrong folder",
         "no file",
-        "no build",
-        "no CybORG",
         "no page",
         "no earlier file",
         "no file in it",
@@ -112,7 +109,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     for name, factor in (("old", 1.0), ("new", 1.2)):
         steady = 100 + np.arange(15) / 10
         content = result(contender(steady, games=1), contender(factor * steady, games=4096))
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        write_result(content, tmp_path / f"{name}.json")
     return str(tmp_path / "old.json"), str(tmp_path / "new.json")
 
 
@@ -131,24 +128,31 @@ def test_a_file_is_compared_with_its_own_bench_only(files: tuple[str, str], tmp_
     assert refused.stderr == "cagepool: compare must be a result of workers, got one of engine\n"
 
     other = tmp_path / "other.json"
-    other.write_text(json.dumps(result(bench="train")))
+    write_result(result(bench="train"), other)
     refused = cagepool("bench", "--compare", files[0], str(other))
     sentence = "both files must be of the same bench, got engine and train"
     assert refused.stderr == f"cagepool: {sentence}\n"
 
 
-def test_a_new_run_says_what_has_changed_since_an_earlier_one(
-    written: Any,
+@pytest.fixture
+def measured(out: Path, written: Any) -> BenchResult:
+    assert written
+    return read_result(out)
+
+
+def test_a_new_run_is_compared_with_an_earlier_one(
+    measured: BenchResult,
     out: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    slower = json.loads(json.dumps(written))
-    turns = slower["groups"]["call"][0]["turns"]
-    turns["seconds"] = [10_000 * seconds for seconds in turns["seconds"]]
-    again = SimpleNamespace(as_dict=lambda: slower)
-    monkeypatch.setattr(command, "run", lambda *_: again)
+    first, *others = measured.groups["call"]
+    assert first.repetitions is not None
+    seconds = [10_000 * one for one in first.repetitions.seconds]
+    slower = structs.replace(first, repetitions=structs.replace(first.repetitions, seconds=seconds))
+    again = structs.replace(measured, groups={**measured.groups, "call": [slower, *others]})
+    monkeypatch.setattr(command, "run_bench", lambda *_, **__: again)
     monkeypatch.setattr(command, "print_bench_result", lambda *_: None)
 
     page = tmp_path / "bench.html"
@@ -156,38 +160,35 @@ def test_a_new_run_says_what_has_changed_since_an_earlier_one(
     command.bench(command.Bench(compare=(out,), page=page))
 
     assert "<h1>Benchmarks</h1>" in page.read_text()
-    told = capsys.readouterr().out
-    assert "slower" in told
-    count = sum(map(len, written["groups"].values())) - 1
-    assert f"{count} contenders: no change beyond noise" in " ".join(told.split())
+    printed = capsys.readouterr().out
+    assert "slower" in printed
+    count = sum(map(len, measured.groups.values())) - 1
+    assert f"{count} contenders: no change beyond noise" in " ".join(printed.split())
 
 
-def test_what_cannot_run_here_is_named_and_left_out(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, written: Any
+def test_a_bench_whose_libraries_are_missing_is_named_and_skipped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, measured: BenchResult
 ) -> None:
-    entries = {
-        name: replace(BENCHES[name], libraries={}) for name in ("engine", "workers", "rllib")
+    missing = {"no_such_library": "pip install 'it[all]'"}
+    benches = {
+        "engine": replace(BENCHES["engine"], libraries={}),
+        "workers": replace(BENCHES["workers"], libraries=missing),
     }
-    lacking = {"no_such_library": "pip install 'it[all]'"}
-    entries["workers"] = replace(BENCHES["workers"], libraries=lacking)
-    measured: list[str] = []
+    runs: list[str] = []
 
-    def run(name: str, *_: object) -> object:
-        measured.append(name)
-        return SimpleNamespace(as_dict=lambda: written)
+    def run(name: str, *_: object, **__: object) -> BenchResult:
+        runs.append(name)
+        return measured
 
-    monkeypatch.setattr(command, "BENCHES", entries)
-    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(command, "BENCHES", benches)
+    monkeypatch.setattr(command, "run_bench", run)
     monkeypatch.setattr(command, "print_bench_result", lambda *_: None)
 
     command.bench(command.Bench(quick=True))
 
-    assert measured == ["engine"]
+    assert runs == ["engine"]
     assert capsys.readouterr().out.splitlines() == [
-        "workers is left out: it needs no_such_library: pip install 'it[all]'",
-        "rllib is left out: it takes long to start; name it to measure it quickly",
+        "workers is skipped: it needs no_such_library: pip install 'it[all]'",
     ]
     with pytest.raises(ValueError, match=r"^workers needs no_such_library: pip"):
         command.bench(command.Bench(what="workers"))
-    command.bench(command.Bench(what="rllib", quick=True))
-    assert measured == ["engine", "rllib"]

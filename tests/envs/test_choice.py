@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cagepool.bench.dummy_envs import Probe
+from cagepool.bench.contenders import DummyEnv
 from cagepool.envs import auto_backend
 
 
@@ -36,7 +36,7 @@ def test_a_step_of_all_takes_as_long_as_the_fullest_process() -> None:
     assert auto_backend.predict_step_s("sync", 3, 1.0, 2) == pytest.approx(3, abs=1e-4)  # overhead
 
 
-class Counted(Probe):
+class Counted(DummyEnv):
     """Ends every third step, and counts what is done to it."""
 
     def __init__(self) -> None:

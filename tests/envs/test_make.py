@@ -9,13 +9,13 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from cagepool import make_vec
-from cagepool.bench.dummy_envs import Probe, Working
+from cagepool.bench.contenders import ComputingEnv, DummyEnv
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.errors import EnvironmentFault
 from tests.envs.contract import assert_same
 from tests.envs.workers.toys import Checksummed
 
-COSTLY = partial(Working, 0.002)
+COSTLY = partial(ComputingEnv, 0.002)
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,9 @@ COSTLY = partial(Working, 0.002)
         (2, None, NativeVectorEnv),
         (1, "cagepool/CAGE2-v0", NativeVectorEnv),
         (1, Checksummed, SyncVectorEnv),
-        (2, Probe, SyncVectorEnv),
+        (2, DummyEnv, SyncVectorEnv),
         (2, [COSTLY, COSTLY], WorkerVectorEnv),
-        (100, Probe, WorkerVectorEnv),
+        (100, DummyEnv, WorkerVectorEnv),
     ],
 )
 def test_the_backend_is_chosen_by_environment_and_count(num_envs: int, env: Any, kind: Any) -> None:
@@ -36,7 +36,7 @@ def test_the_backend_is_chosen_by_environment_and_count(num_envs: int, env: Any,
 
 
 def test_a_setting_of_workers_chooses_them() -> None:
-    with make_vec(1, env=Probe, timeout=5) as envs:  # type: ignore[attr-defined]
+    with make_vec(1, env=DummyEnv, timeout=5) as envs:  # type: ignore[attr-defined]
         assert isinstance(envs, WorkerVectorEnv)
 
 

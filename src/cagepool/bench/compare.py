@@ -1,45 +1,47 @@
-"""What has changed between two runs of a bench, beyond their noise.
+"""Comparison of two runs of a bench: which contenders changed by more than noise.
 
-Two runs are never made at the same time, and the machine is not the same twice: so costs are taken
-in units of the reference that took its turns beside them.
+Two runs happen at different times on a machine of varying speed. Costs are therefore divided by
+those of the reference workload, which was measured interleaved with the contenders.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.stats import mannwhitneyu
 
-from cagepool.bench.schema import settings, turns
+from cagepool.bench.schema import BenchResult, Measurement, Setting
 from cagepool.types import Float64s
 
-SMALLEST = 0.05  # change worth telling: as much may come from where things lie in memory
-RISK = 0.01  # at most, of taking noise of one contender for a change
-RISK_OF_ALL = 0.05  # of doing so with any contender of a result, where there are turns enough
-BUSY = 0.1  # share of the machine taken by others from which on it may explain a change
+MIN_CHANGE = 0.05  # smaller changes may come from the memory layout of the process
+ERROR_RATE = 0.01  # false positives per contender, at most
+FAMILY_ERROR_RATE = 0.05  # Bonferroni over all contenders
+BUSY = 0.1  # load by other processes above which it may explain a change
 Verdict: TypeAlias = Literal["slower", "faster", "no change"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What became of one contender."""
+    """Change of one contender."""
 
     group: str
     name: str
-    settings: dict[str, Any]
+    settings: Mapping[str, Setting]
     before_ns: float
     after_ns: float
     change: float
-    """Of the cost, in units of the reference: 0.1 is a tenth slower."""
+    """Relative change of the cost, in units of the reference: 0.1 is 10 % slower."""
     noise: float
-    """Changes up to this cannot be told from noise."""
+    """Smaller changes cannot be distinguished from noise."""
 
     @property
     def verdict(self) -> Verdict:
-        """In words."""
+        """Whether the change is more than noise."""
         if abs(math.log1p(self.change)) <= math.log1p(self.noise):
             return "no change"
         return "slower" if self.change > 0 else "faster"
@@ -47,144 +49,139 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two runs beside each other."""
+    """Differences between two results of one bench."""
 
     changes: list[Change]
-    gone: list[str]
-    """Contenders of the old run that are not in the new one."""
+    removed: list[str]
+    """Contenders of the old result only."""
     added: list[str]
+    """Contenders of the new result only."""
     machine: dict[str, tuple[object, object]]
-    """Where the machines differ, or what was installed on them."""
+    """Hardware and versions that differ, old and new."""
 
 
-def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
-    """Compare two results, each as `read_result` gives it.
+def compare_results(before: BenchResult, after: BenchResult) -> Comparison:
+    """Compare two results of one bench.
 
     Raises:
-        ValueError: they are of different benches, or lack single turns.
+        ValueError: the results are of different benches, or lack single repetitions.
     """
-    if before["bench"] != after["bench"]:
-        kinds = f"{before['bench']} and {after['bench']}"
-        raise ValueError(f"both results must be of the same bench, got {kinds}")
-    old, new = dict(_rows(before)), dict(_rows(after))
-    both = [key for key in old if key in new]
-    rule = _Rule(min(RISK, RISK_OF_ALL / max(1, len(both))), max(_blur(before), _blur(after)))
+    if before.bench != after.bench:
+        names = f"{before.bench} and {after.bench}"
+        raise ValueError(f"both results must be of the same bench, got {names}")
+    old, new = dict(_contenders(before)), dict(_contenders(after))
+    common = [key for key in old if key in new]
+    error_rate = min(ERROR_RATE, FAMILY_ERROR_RATE / max(1, len(common)))
+    min_noise = max(_noise_of_load(before), _noise_of_load(after))
     return Comparison(
-        changes=[_change(key[0], old[key], new[key], rule) for key in both],
-        gone=[_label(key) for key in old if key not in new],
+        changes=[_change(key[0], old[key], new[key], error_rate, min_noise) for key in common],
+        removed=[_label(key) for key in old if key not in new],
         added=[_label(key) for key in new if key not in old],
-        machine=_differences(before["machine"], after["machine"]),
+        machine=_machine_differences(before.machine, after.machine),
     )
 
 
-def shift(
-    before: Sequence[float], after: Sequence[float], risk: float = RISK
+def log_shift(
+    before: Sequence[float], after: Sequence[float], error_rate: float = ERROR_RATE
 ) -> tuple[float, float]:
-    """By how much the logarithms differ (Hodges and Lehmann), and how uncertain that is.
+    """Return the Hodges-Lehmann shift of the logarithms, and its uncertainty.
 
-    The uncertainty is half of the interval that Mann and Whitney's test gives, infinite where there
-    are too few values for any certainty.
+    The uncertainty is the larger half of the confidence interval that the exact Mann-Whitney test
+    gives; it is infinite if the samples are too small for the error rate of one contender.
     """
     pairs: Float64s = np.subtract.outer(np.log(after), np.log(before))
     differences = np.sort(pairs.ravel())
     estimate = float(np.median(differences))
-    cut = _outside(len(before), len(after), risk)
-    if cut == 0:
+    trimmed = _trimmed_pairs(len(before), len(after), error_rate)
+    if trimmed == 0:
         return estimate, math.inf
-    low, high = float(differences[cut - 1]), float(differences[-cut])
+    low, high = float(differences[trimmed - 1]), float(differences[-trimmed])
     return estimate, max(high - estimate, estimate - low)
 
 
 @cache
-def _outside(first: int, second: int, risk: float) -> int:
-    """How many of all differences, counted from either end, the interval may leave outside.
+def _trimmed_pairs(first: int, second: int, error_rate: float) -> int:
+    """Number of pairwise differences outside the confidence interval, at each end.
 
-    Where there are too few turns for so small a risk, all differences are in the interval.
+    Samples too small for the corrected error rate keep all differences inside, if they are large
+    enough for the error rate of one contender.
     """
-    ways = _ways(first, second)
-    below = np.cumsum(ways) / ways.sum()
-    enough = bool(below[0] <= RISK / 2)
-    return max(int(np.searchsorted(below, risk / 2, side="right")), int(enough))
+    statistics = range(first * second // 2 + 1)
+    trimmed = bisect_right(statistics, error_rate, key=lambda u: _p_value(first, second, u))
+    return max(trimmed, int(_p_value(first, second, 0) <= ERROR_RATE))
 
 
-def _ways(first: int, second: int) -> Float64s:
-    """In how many ways of mixing two samples the test's U is 0, 1, 2 and so on.
-
-    These are the coefficients of the Gaussian binomial (first + second over first).
-    """
-    ways = np.zeros(first * second + 1)
-    ways[0] = 1
-    for number in range(1, first + 1):
-        for power in range(len(ways) - 1, second + number - 1, -1):  # times 1 - q^(second+number)
-            ways[power] -= ways[power - second - number]
-        for power in range(number, len(ways)):  # divided by 1 - q^number
-            ways[power] += ways[power - number]
-    return ways
+def _p_value(first: int, second: int, u: int) -> float:
+    """p-value of two samples of these sizes whose Mann-Whitney statistic is `u`."""
+    above_all, above_some = divmod(u, second)
+    sample = [second + 1.0] * above_all + [above_some - 0.5] + [-1.0] * (first - above_all - 1)
+    jitter = np.arange(first) * 1e-6  # ties would need the asymptotic test
+    test = mannwhitneyu(sample[:first] + jitter, np.arange(second), method="exact")
+    return float(test.pvalue)
 
 
-@dataclass(frozen=True)
-class _Rule:
-    risk: float
-    least: float  # noise, of any contender
+def _noise_of_load(result: BenchResult) -> float:
+    """Change that the load by other processes can explain."""
+    share = min(result.busy_elsewhere or 0.0, 0.99)
+    return share / (1 - share) if share > BUSY else MIN_CHANGE
 
 
-def _blur(result: Mapping[str, Any]) -> float:
-    """The change that others can explain who took so much of the machine."""
-    share = min(result.get("busy_elsewhere") or 0.0, 0.99)
-    return float(share / (1 - share)) if share > BUSY else SMALLEST
-
-
-def _change(group: str, before: Mapping[str, Any], after: Mapping[str, Any], rule: _Rule) -> Change:
-    old, new = _costs(group, before), _costs(group, after)
-    paired = bool(len(old.relative) and len(new.relative))
-    pair = (old.relative, new.relative) if paired else (old.raw, new.raw)
-    found, unsure = shift(*pair, rule.risk)
+def _change(
+    group: str, before: Measurement, after: Measurement, error_rate: float, min_noise: float
+) -> Change:
+    old, new = _Costs.of(group, before), _Costs.of(group, after)
+    is_relative = bool(old.relative and new.relative)
+    samples = (old.relative, new.relative) if is_relative else (old.raw, new.raw)
+    shift, uncertainty = log_shift(*samples, error_rate)
     return Change(
         group=group,
-        name=before["name"],
-        settings=settings(before),
+        name=before.name,
+        settings=before.settings,
         before_ns=median(old.raw),
         after_ns=median(new.raw),
-        change=math.expm1(found),
-        noise=max(rule.least, math.expm1(min(unsure, 10.0))),
+        change=math.expm1(shift),
+        noise=max(min_noise, math.expm1(min(uncertainty, 10.0))),
     )
 
 
 @dataclass(frozen=True)
 class _Costs:
-    raw: list[float]  # nanoseconds of a step, in each turn
-    relative: list[float]  # in units of the reference; empty: it took no part
+    raw: list[float]  # nanoseconds per step, per repetition
+    relative: list[float]  # divided by the reference; empty: the reference was not measured
 
-
-def _costs(group: str, row: Mapping[str, Any]) -> _Costs:
-    found = turns(row, f"{row['name']} of {group}")
-    steps = found["calls"] * found["steps_in_a_call"]
-    raw = [1e9 * seconds / steps for seconds in found["seconds"]]
-    reference = found["reference"]
-    if len(reference) != len(raw):
-        return _Costs(raw, [])
-    return _Costs(raw, [cost / unit for cost, unit in zip(raw, reference, strict=True)])
+    @classmethod
+    def of(cls, group: str, measurement: Measurement) -> "_Costs":
+        repetitions = measurement.repetitions
+        if repetitions is None:
+            raise ValueError(
+                f"{measurement.name} of {group} must have its repetitions, which older files lack: "
+                "measure again"
+            )
+        raw, reference = repetitions.nanoseconds_per_step, repetitions.reference_seconds
+        if len(reference) != len(raw):
+            return cls(raw, [])
+        return cls(raw, [cost / unit for cost, unit in zip(raw, reference, strict=True)])
 
 
 _Key: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
-def _rows(result: Mapping[str, Any]) -> Iterator[tuple[_Key, Mapping[str, Any]]]:
-    for group, rows in result["groups"].items():
-        for row in rows:
-            what = tuple((name, str(value)) for name, value in sorted(settings(row).items()))
-            yield (group, row["name"], what), row
+def _contenders(result: BenchResult) -> Iterator[tuple[_Key, Measurement]]:
+    for group, measurements in result.groups.items():
+        for one in measurements:
+            settings = tuple((name, str(value)) for name, value in sorted(one.settings.items()))
+            yield (group, one.name, settings), one
 
 
 def _label(key: _Key) -> str:
-    group, name, what = key
-    return ", ".join((f"{group}: {name}", *(f"{setting} {value}" for setting, value in what)))
+    group, name, settings = key
+    return ", ".join((f"{group}: {name}", *(f"{setting} {value}" for setting, value in settings)))
 
 
-def _differences(
+def _machine_differences(
     before: Mapping[str, object], after: Mapping[str, object]
 ) -> dict[str, tuple[object, object]]:
-    """Of what may change speed; the commit is what one compares, and load is told elsewhere."""
+    """Differences that may change the speed; load is compared separately."""
     names = [name for name in {**before, **after} if name not in ("commit", "load", "cagepool")]
     pairs = {name: (before.get(name), after.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,175 +1,241 @@
-"""Vector environments of ours and of others as contenders; each is closed with its stack."""
+"""Contenders: vector environments of this package and of others, and dummy environments for them.
 
+A contender is a function that starts the environments; the exit stack closes them.
+"""
+
+import logging
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from importlib import import_module
+from itertools import cycle
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.vector import AsyncVectorEnv, VectorEnv
 
 from cagepool import _core
-from cagepool.bench.dummy_envs import pipes_only
-from cagepool.bench.measure import Clock, Contender, Settings, timed
+from cagepool.bench.measure import Contender, Timer, time_calls
+from cagepool.bench.schema import Setting
 from cagepool.envs import WorkerVectorEnv, make_vec
 from cagepool.envs.env_fns import EnvFn
 from cagepool.envs.workers.true_state import TrueStateMode
-from cagepool.types import Int64s
+from cagepool.types import Float32s, Infos, Int64s
+
+ACTION_ROWS = 64  # drawn before the measurement, used in turn
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ours:
-    """Worker processes of ours."""
+class DummyEnv(gym.Env[Float32s, np.int64]):
+    """Environment whose step costs almost nothing; its spaces have the sizes of CAGE-2's."""
 
-    name: str
-    makers: list[EnvFn]
-    workers: int
-    min_ready: int = 0
-    """How many results are waited for in free mode; 0: barrier mode."""
-    true_state: TrueStateMode = "never"
-    actions: int = 1
-    """Actions are drawn from so many."""
+    observation_space = gym.spaces.Box(0, 1, (52,), np.float32)
+    action_space = gym.spaces.Discrete(145)
 
-    def __call__(self, stack: ExitStack) -> Contender:
-        """Start them."""
-        envs = stack.enter_context(
-            WorkerVectorEnv(
-                self.makers, workers=self.workers, timeout=None, true_state=self.true_state
-            )
-        )
-        envs.reset(seed=0)
-        settings: Settings = {"workers": self.workers}
-        if self.min_ready:
-            settings["min_ready"] = self.min_ready
-            clock = _free_clock(
-                envs, self.min_ready, random_actions(len(self.makers), self.actions)
-            )
-        else:
-            clock = _step_clock(envs, len(self.makers), self.actions)
-        return _contender(self.name, self.makers, clock, settings)
+    def __init__(self) -> None:
+        """Allocate the observation, which is always zero."""
+        self._observation = np.zeros(52, np.float32)
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: Infos | None = None,  # noqa: ARG002 - Gymnasium's signature
+    ) -> tuple[Float32s, Infos]:
+        """Begin an episode that never ends."""
+        super().reset(seed=seed)
+        return self._observation, {}
+
+    def step(self, action: np.int64) -> tuple[Float32s, float, bool, bool, Infos]:  # noqa: ARG002
+        """Return the same observation."""
+        return self._observation, 0.0, False, False, {}
+
+
+class SleepingEnv(DummyEnv):
+    """Environment that sleeps in each step: log-normal durations, at most 4 times the mean."""
+
+    def __init__(self, mean_seconds: float) -> None:
+        """Set the mean duration of a step."""
+        super().__init__()
+        self._mean_seconds = mean_seconds
+
+    def step(self, action: np.int64) -> tuple[Float32s, float, bool, bool, Infos]:
+        """Sleep."""
+        # The mean of this clipped distribution is 1.
+        factor = min(4.0, self.np_random.lognormal(-0.292, 0.8))
+        time.sleep(factor * self._mean_seconds)
+        return super().step(action)
+
+
+class ComputingEnv(DummyEnv):
+    """Environment that computes in each step."""
+
+    def __init__(self, cpu_seconds: float) -> None:
+        """Set the CPU time of a step."""
+        super().__init__()
+        self._cpu_seconds = cpu_seconds
+
+    def step(self, action: np.int64) -> tuple[Float32s, float, bool, bool, Infos]:
+        """Compute."""
+        end = time.thread_time() + self._cpu_seconds
+        while time.thread_time() < end:
+            pass
+        return super().step(action)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Native:
-    """Native games of CAGE-2 with random blue."""
+    """Native games of CAGE-2 with random blue actions."""
 
-    games: int
+    num_envs: int
     settings: dict[str, Any] = field(default_factory=dict)
-    """As `make_vec` takes them."""
+    """Arguments of `make_vec`."""
 
     def __call__(self, _: ExitStack) -> Contender:
-        """Make them."""
-        envs = make_vec(self.games, **self.settings)
+        """Create the games."""
+        envs = make_vec(self.num_envs, **self.settings)
         envs.reset(seed=0)
-        clock = _step_clock(envs, self.games, _core.ACTION_COUNT)
-        shown: Settings = {"environments": self.games, **self.settings}
-        return Contender(name="native", settings=shown, steps=self.games, clock=clock)
+        return Contender(
+            name="native",
+            settings={"environments": self.num_envs, **self.settings},
+            steps_per_call=self.num_envs,
+            timer=_step_timer(envs, self.num_envs, _core.ACTION_COUNT),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Worker processes of this package."""
+
+    name: str
+    env_fns: Sequence[EnvFn]
+    workers: int
+    min_ready: int = 0
+    """Results per `recv`; 0: `step`, which waits for all environments."""
+    true_state: TrueStateMode = "never"
+    action_count: int = 1
+
+    def __call__(self, stack: ExitStack) -> Contender:
+        """Start the workers."""
+        count = len(self.env_fns)
+        envs = stack.enter_context(
+            WorkerVectorEnv(
+                self.env_fns, workers=self.workers, timeout=None, true_state=self.true_state
+            )
+        )
+        envs.reset(seed=0)
+        settings: dict[str, Setting] = {"environments": count, "workers": self.workers}
+        if self.min_ready:
+            settings["min_ready"] = self.min_ready
+            timer = _async_timer(envs, self.min_ready, random_actions(count, self.action_count))
+        else:
+            timer = _step_timer(envs, count, self.action_count)
+        return Contender(name=self.name, settings=settings, steps_per_call=count, timer=timer)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gymnasium:
-    """Gymnasium's own: `sync`, `pipes`, or pipes without shared memory."""
+    """Vector environments of Gymnasium: `sync`, `pipes`, or `pipes only` (no shared memory)."""
 
     backend: str
-    makers: list[EnvFn]
-    actions: int = 1
-    """Actions are drawn from so many."""
+    env_fns: Sequence[EnvFn]
+    action_count: int = 1
 
     def __call__(self, stack: ExitStack) -> Contender:
-        """Start them."""
+        """Start the environments."""
         if self.backend == "pipes only":
-            envs: Any = pipes_only(self.makers)
+            envs: Any = pipes_only(self.env_fns)
         else:
-            envs = make_vec(len(self.makers), env=self.makers, backend=self.backend)  # type: ignore[call-overload]
+            envs = make_vec(len(self.env_fns), env=self.env_fns, backend=self.backend)  # type: ignore[call-overload]
         stack.callback(envs.close)
         envs.reset(seed=0)
-        clock = _step_clock(envs, len(self.makers), self.actions)
-        return _contender(f"Gymnasium, {self.backend}", self.makers, clock, {})
+        timer = _step_timer(envs, len(self.env_fns), self.action_count)
+        return _peer(f"Gymnasium, {self.backend}", self.env_fns, timer)
 
 
-def stable_baselines(makers: list[EnvFn], stack: ExitStack) -> Contender:
-    """Stable-Baselines3's SubprocVecEnv."""
-    library = import_module("stable_baselines3.common.vec_env")
-    envs = library.SubprocVecEnv(makers, start_method="forkserver")
+def pipes_only(env_fns: Sequence[EnvFn]) -> VectorEnv[Any, Any, Any]:
+    """Create Gymnasium's AsyncVectorEnv without shared memory."""
+    return AsyncVectorEnv(env_fns, shared_memory=False, context="forkserver")
+
+
+def sb3_subproc(env_fns: Sequence[EnvFn], stack: ExitStack) -> Contender:
+    """Start Stable-Baselines3's SubprocVecEnv."""
+    from stable_baselines3.common.vec_env import SubprocVecEnv  # noqa: PLC0415 - optional
+
+    envs = SubprocVecEnv(list(env_fns), start_method="forkserver")
     stack.callback(envs.close)
     envs.reset()
-    return _contender("SB3, SubprocVecEnv", makers, _step_clock(envs, len(makers), 1), {})
+    return _peer("SB3, SubprocVecEnv", env_fns, _step_timer(envs, len(env_fns), 1))
 
 
-def ray_actors(makers: list[EnvFn], stack: ExitStack) -> Contender:
-    """Ray's usual way: an actor an environment, all asked and all waited for."""
-    library = import_module("ray")
-    if not library.is_initialized():
-        library.init(
+def ray_actors(env_fns: Sequence[EnvFn], stack: ExitStack) -> Contender:
+    """Start one Ray actor per environment; each step waits for all of them."""
+    import ray  # noqa: PLC0415 - optional, takes seconds to import
+
+    if not ray.is_initialized():
+        ray.init(
             include_dashboard=False,
             object_store_memory=100 * 2**20,
             log_to_driver=False,
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
         )
-        stack.callback(library.shutdown)
-    kind = library.remote(num_cpus=0)(Actor)
-    actors = [kind.remote(maker) for maker in makers]
-    library.get([actor.reset.remote() for actor in actors])
+        stack.callback(ray.shutdown)
+    actor_class: Any = ray.remote(num_cpus=0)(EnvActor)
+    actors = [actor_class.remote(env_fn) for env_fn in env_fns]
+    ray.get([actor.reset.remote() for actor in actors])
 
     def step() -> None:
-        library.get([actor.step.remote(0) for actor in actors])
+        ray.get([actor.step.remote(0) for actor in actors])
 
-    return _contender("Ray, an actor each", makers, timed(step), {})
+    return _peer("Ray, one actor per environment", env_fns, time_calls(step))
 
 
-class Actor:
-    """An environment in a process of Ray's."""
+class EnvActor:
+    """Environment in a Ray actor."""
 
-    def __init__(self, maker: EnvFn) -> None:
-        """Make it."""
-        self._env = maker()
+    def __init__(self, env_fn: EnvFn) -> None:
+        """Create the environment."""
+        self._env = env_fn()
 
     def reset(self) -> object:
-        """Start an episode."""
+        """Begin an episode."""
         return self._env.reset(seed=0)
 
     def step(self, action: int) -> object:
-        """Step it."""
+        """Step the environment."""
         return self._env.step(action)
 
 
-def _contender(name: str, makers: list[EnvFn], clock: Clock, settings: Settings) -> Contender:
-    shown: Settings = {"environments": len(makers), **settings}
-    return Contender(name=name, settings=shown, steps=len(makers), clock=clock)
+def random_actions(num_envs: int, action_count: int = _core.ACTION_COUNT) -> Int64s:
+    """Random actions, (ACTION_ROWS, num_envs)."""
+    return np.random.default_rng(0).integers(0, action_count, (ACTION_ROWS, num_envs))
 
 
-def random_actions(count: int, kinds: int = _core.ACTION_COUNT) -> Int64s:
-    """Rows of actions, one a step, used in turn."""
-    return np.random.default_rng(0).integers(0, kinds, (64, count))
+def _peer(name: str, env_fns: Sequence[EnvFn], timer: Timer) -> Contender:
+    count = len(env_fns)
+    return Contender(name=name, settings={"environments": count}, steps_per_call=count, timer=timer)
 
 
-def _step_clock(envs: Any, count: int, kinds: int) -> Clock:
-    actions = list(random_actions(count, kinds))
-    turn = 0
-
-    def step() -> None:
-        nonlocal turn
-        turn += 1
-        envs.step(actions[turn % len(actions)])
-
-    return timed(step)
+def _step_timer(envs: Any, num_envs: int, action_count: int) -> Timer:
+    actions = cycle(random_actions(num_envs, action_count))
+    return time_calls(lambda: envs.step(next(actions)))
 
 
-def _free_clock(envs: WorkerVectorEnv, min_ready: int, actions: Int64s) -> Clock:
-    def clock(calls: int, /) -> float:
-        """Seconds for so many steps of each environment on average."""
-        wanted = calls * envs.num_envs
-        turn = 0
+def _async_timer(envs: WorkerVectorEnv, min_ready: int, actions: Int64s) -> Timer:
+    def timer(calls: int, /) -> float:
+        """Return the seconds of `calls` steps per environment on average."""
+        remaining = calls * envs.num_envs
+        row = 0
         envs.send(actions[0])
-        began_s = time.perf_counter()
-        while wanted > 0:
+        start = time.perf_counter()
+        while remaining > 0:
             ready = envs.recv(min_ready)
-            count = len(ready.ids)
-            wanted -= count
-            turn += 1
-            envs.send(actions[turn % len(actions), :count], ready.ids)
-        elapsed_s = time.perf_counter() - began_s
-        envs.recv(envs.num_envs)  # what is still on its way
-        return elapsed_s
+            received = len(ready.ids)
+            remaining -= received
+            row += 1
+            envs.send(actions[row % len(actions), :received], ready.ids)
+        elapsed = time.perf_counter() - start
+        envs.recv(envs.num_envs)
+        return elapsed
 
-    return clock
+    return timer

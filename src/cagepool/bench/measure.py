@@ -1,185 +1,177 @@
-"""Time contenders against each other: they take turns in one run, so that drift hits all alike."""
+"""Interleaved timing: contenders take turns in one run, so that drift affects all of them alike."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from statistics import quantiles
-from typing import Protocol, TypeAlias
+from importlib.util import find_spec
+from itertools import count
+from multiprocessing import get_context
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-REFERENCE_S = 0.2  # the longest turn of the reference
-Settings: TypeAlias = dict[str, str | float | bool]
+from cagepool.bench.schema import Groups, Measurement, Repetitions, Settings, significant
+
+MAX_REFERENCE_SECONDS = 0.2  # per repetition
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Callback with the present group, its finished repetitions and their total."""
 
 
-class Clock(Protocol):
-    """Runs a contender and tells how long it took."""
+class Timer(Protocol):
+    """Runs a contender and measures the time."""
 
     def __call__(self, calls: int, /) -> float:
-        """Seconds that so many calls took."""
+        """Return the seconds of `calls` calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """Something to be timed."""
+    """Something to measure."""
 
     name: str
     settings: Settings
-    """What was measured; goes beside the figures."""
-    steps: int
-    """Game steps in one call."""
-    clock: Clock
+    steps_per_call: int
+    """Environment steps per call."""
+    timer: Timer
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """What came out for one contender."""
-
-    name: str
-    settings: Settings
-    steps: int
-    calls: int
-    """Calls in one repetition."""
-    seconds: list[float] = field(repr=False)
-    """Of each repetition."""
-    reference: list[float] = field(default_factory=list, repr=False)
-    """Seconds of a call of the reference in each repetition; none: it took no part."""
-    warm_up_s: float = 0.0
-
-    @property
-    def nanoseconds(self) -> list[float]:
-        """Of one game step, in each repetition."""
-        return [1e9 * seconds / (self.calls * self.steps) for seconds in self.seconds]
-
-    @property
-    def quartiles(self) -> tuple[float, float, float]:
-        """Of the nanoseconds of one game step; the second is the median."""
-        low, middle, high = quantiles(self.nanoseconds, n=4)
-        return low, middle, high
-
-    @property
-    def steps_per_second(self) -> float:
-        """Median rate."""
-        return 1e9 / self.quartiles[1]
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        low, middle, high = (round(value, 3) for value in self.quartiles)
-        cost = {"median": middle, "quartiles": [low, high], "repetitions": len(self.seconds)}
-        return {
-            "name": self.name,
-            **self.settings,
-            "nanoseconds_per_step": cost,
-            "steps_per_second": round(self.steps_per_second),
-            "turns": self._turns(),
-        }
-
-    def _turns(self) -> dict[str, object]:
-        """Every repetition, for whoever compares two runs."""
-        return {
-            "calls": self.calls,
-            "steps_in_a_call": self.steps,
-            "warm_up_s": _digits(self.warm_up_s),
-            "seconds": [_digits(value) for value in self.seconds],
-            "reference": [_digits(value) for value in self.reference],
-        }
+MakeContender: TypeAlias = Callable[[ExitStack], Contender]
+"""Creates a contender; the stack closes it after its group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How long to measure."""
+    """Duration of a measurement."""
 
     repetitions: int = 15
-    """Turns of each contender."""
+    """Per contender."""
     seconds: float = 0.2
-    """Length of one turn, about."""
+    """Approximate duration of one repetition."""
 
     def __post_init__(self) -> None:
-        """Check that there will be something to tell."""
-        if self.repetitions < 2:  # quartiles need as many
+        """Check the values."""
+        if self.repetitions < 2:  # quartiles need two
             raise ValueError(f"repetitions must be at least 2, got {self.repetitions}")
         if self.seconds <= 0:
             raise ValueError(f"seconds must be more than 0, got {self.seconds}")
 
 
-def timed(call: Callable[[], object]) -> Clock:
-    """A clock for a function of this process."""
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Output of one bench: a `BenchResult` without its machine."""
 
-    def clock(calls: int, /) -> float:
-        turns = range(calls)
+    groups: Groups = field(default_factory=dict)
+    ratios: dict[str, float]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def time_calls(call: Callable[[], object]) -> Timer:
+    """Return a timer of a function of this process."""
+
+    def timer(calls: int, /) -> float:
+        repeat = range(calls)
         start = time.perf_counter()
-        for _ in turns:
+        for _ in repeat:
             call()
         return time.perf_counter() - start
 
-    return clock
+    return timer
 
 
-def compare(
-    contenders: Iterable[Contender], pace: Pace, progress: Callable[[], object]
-) -> list[Measurement]:
-    """Time contenders in turns, after a warm-up; `progress` is called after each turn.
+def measure_groups(
+    groups: Iterable[tuple[str, Sequence[MakeContender]]],
+    pace: Pace,
+    progress: Progress,
+    preload: Sequence[str] = (),
+) -> Groups:
+    """Measure group after group; contenders exist only while their group is measured.
 
-    The reference takes its turn in every round: it tells how fast the machine itself was then.
+    Args:
+        groups: Names, and functions that create the contenders.
+        pace: Duration per contender.
+        progress: Called after each repetition.
+        preload: Modules that forked processes of other libraries find imported.
     """
-    lanes = [_Lane(contender, pace.seconds) for contender in contenders]
-    reference = _Lane(reference_contender(), min(pace.seconds, REFERENCE_S))
+    _preload(preload)
+    results: Groups = {}
+    for name, makers in groups:
+        with ExitStack() as stack:
+            contenders = [make(stack) for make in makers]
+            total = pace.repetitions * len(contenders)
+            finished = (progress(name, number, total) for number in count(1))
+            progress(name, 0, total)
+            results[name] = measure_interleaved(contenders, pace, finished.__next__)
+    return results
+
+
+def measure_interleaved(
+    contenders: Iterable[Contender], pace: Pace, on_repetition: Callable[[], object]
+) -> list[Measurement]:
+    """Measure contenders in turn, after a warm-up.
+
+    The reference workload runs in every round: `compare` divides by its time to remove changes of
+    the machine's speed.
+    """
+    runs = [_Run(contender, pace.seconds) for contender in contenders]
+    reference = _Run(reference_workload(), min(pace.seconds, MAX_REFERENCE_SECONDS))
     for _ in range(pace.repetitions):
-        reference.take_turn()
-        for lane in lanes:
-            lane.take_turn()
-            progress()
-    speeds = [seconds / reference.calls for seconds in reference.seconds]
-    return [lane.measurement(speeds) for lane in lanes]
+        reference.repeat()
+        for run in runs:
+            run.repeat()
+            on_repetition()
+    reference_seconds = [significant(seconds / reference.calls) for seconds in reference.seconds]
+    return [run.measurement(reference_seconds) for run in runs]
 
 
-def reference_contender() -> Contender:
-    """Fixed work, half in Python and half in numpy, that no change of ours can touch."""
-    row = np.random.default_rng(0).random(2000)
+def reference_workload() -> Contender:
+    """Fixed work that does not use this package: half Python, half NumPy."""
+    values = np.random.default_rng(0).random(2000)
 
     def work() -> None:
         total = 0
         for number in range(2000):
             total += number * number
         for _ in range(4):
-            np.sort(row)
+            np.sort(values)
 
-    return Contender(name="reference", settings={}, steps=1, clock=timed(work))
+    return Contender(name="reference", settings={}, steps_per_call=1, timer=time_calls(work))
 
 
-class _Lane:
-    """A contender and its turns so far."""
+class _Run:
+    """Repetitions of one contender."""
 
     def __init__(self, contender: Contender, seconds: float) -> None:
-        """Find out how many calls take about so long; that is the warm-up."""
+        """Warm up: find the number of calls that take about `seconds`."""
         self.contender = contender
         self.seconds: list[float] = []
-        self.warm_up_s = 0.0
+        self.warm_up_seconds = 0.0
         calls = 1
-        while (elapsed := self._timed(calls)) < seconds / 2:
+        while (elapsed := self._warm_up(calls)) < seconds / 2:
             calls = max(2 * calls, round(calls * seconds / max(elapsed, 1e-9) / 2))
         self.calls = max(1, round(calls * seconds / elapsed))
 
-    def _timed(self, calls: int) -> float:
-        elapsed = self.contender.clock(calls)
-        self.warm_up_s += elapsed
+    def _warm_up(self, calls: int) -> float:
+        elapsed = self.contender.timer(calls)
+        self.warm_up_seconds += elapsed
         return elapsed
 
-    def take_turn(self) -> None:
-        self.seconds.append(self.contender.clock(self.calls))
+    def repeat(self) -> None:
+        self.seconds.append(self.contender.timer(self.calls))
 
-    def measurement(self, reference: list[float]) -> Measurement:
-        return Measurement(
-            name=self.contender.name,
-            settings=self.contender.settings,
-            steps=self.contender.steps,
+    def measurement(self, reference_seconds: list[float]) -> Measurement:
+        repetitions = Repetitions(
             calls=self.calls,
-            seconds=self.seconds,
-            reference=reference,
-            warm_up_s=self.warm_up_s,
+            steps_per_call=self.contender.steps_per_call,
+            warm_up_seconds=significant(self.warm_up_seconds),
+            seconds=[significant(seconds) for seconds in self.seconds],
+            reference_seconds=reference_seconds,
         )
+        return Measurement.of(self.contender.name, self.contender.settings, repetitions)
 
 
-def _digits(value: float) -> float:
-    """Six digits: more than any clock is worth."""
-    return float(f"{value:.6g}")
+def _preload(modules: Sequence[str]) -> None:
+    """Import modules once in the fork server, which saves most of the start-up time."""
+    wanted = ("cagepool.bench.contenders", "stable_baselines3.common.vec_env", *modules)
+    installed = [name for name in wanted if find_spec(name.partition(".")[0])]
+    get_context("forkserver").set_forkserver_preload(installed)

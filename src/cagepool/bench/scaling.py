@@ -1,20 +1,29 @@
-"""How rates grow with the number of environments, backend by backend, and what `auto` takes."""
+"""Scaling: throughput by number of environments and backend, and the choice of `backend="auto"`."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from statistics import median
+from itertools import combinations, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from cagepool import _core
-from cagepool.bench import machine, sweep
-from cagepool.bench.contenders import Gymnasium, Native, Ours
-from cagepool.bench.dummy_envs import Probe, Working
-from cagepool.bench.measure import Contender, Pace
-from cagepool.bench.processes import BothClocks
-from cagepool.bench.result import Result
-from cagepool.bench.stragglers import WORKING_S
-from cagepool.bench.turns import Make, compared
+from cagepool.bench import system_load
+from cagepool.bench.contenders import ComputingEnv, DummyEnv, Gymnasium, Native, Workers
+from cagepool.bench.measure import (
+    Contender,
+    Figures,
+    MakeContender,
+    Pace,
+    Progress,
+    Timer,
+    measure_groups,
+)
+from cagepool.bench.schema import Groups, rates, significant
+from cagepool.bench.workers import COMPUTE_SECONDS
 from cagepool.envs import auto_backend
 from cagepool.envs.cage2_env import Cage2Env
 from cagepool.envs.env_fns import EnvFn
@@ -23,168 +32,233 @@ from cagepool.envs.workers.pool import usable_cores
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
 KINDS: dict[str, EnvFn] = {
     "CAGE-2": Cage2Env,
-    "cheap": Probe,
-    "costly": partial(Working, WORKING_S),
+    "cheap": DummyEnv,
+    "costly": partial(ComputingEnv, COMPUTE_SECONDS),
 }
+Curve: TypeAlias = Mapping[int, float]
+"""Steps per second by number of environments."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingConfig:
-    """What to measure."""
+    """Settings of this bench."""
 
     pace: Pace = field(default_factory=lambda: Pace(repetitions=5, seconds=0.2))
     sizes: tuple[int, ...] = SIZES
-    """Numbers of environments; 1 is among them."""
-    most_pipes: int = 200
-    """Processes that are started for Gymnasium's pipes at most: one an environment."""
+    """Numbers of environments; 1 must be among them."""
+    max_pipes: int = 200
+    """Largest number of environments for Gymnasium's pipes, which start one process each."""
 
     def __post_init__(self) -> None:
-        """Check that there is something to compare with."""
+        """Check the sizes."""
         if 1 not in self.sizes:
-            raise ValueError(f"sizes must hold 1, got {self.sizes}")
+            raise ValueError(f"sizes must contain 1, got {self.sizes}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScalingResult(Result):
-    """Rates by kind of environment, number and backend."""
-
-    processor_s: dict[str, dict[str, float]]
-    """Of a step on all cores together, by group and backend."""
-    picks: dict[str, str]
-    """What `auto` takes, by group."""
-    most_pipes: int
-
-    def rates(self, kind: str) -> dict[str, dict[int, float]]:
-        """Median steps a second by backend and number of environments."""
-        rates: dict[str, dict[int, float]] = {}
-        for group, members in self.groups.items():
-            if group.startswith(f"{kind} "):
-                for one in members:
-                    rates.setdefault(one.name, {})[one.steps] = one.steps_per_second
-        return rates
-
-    @property
-    def ratios(self) -> dict[str, float]:
-        """The figures that claims are made of, each from one group."""
-        ratios = {}
-        for group, pick in self.picks.items():
-            rates = {one.name: one.steps_per_second for one in self.groups[group]}
-            ratios[f"{group}: auto ({pick}) / best"] = round(rates[pick] / max(rates.values()), 3)
-        return ratios
-
-    def facts(self) -> dict[str, object]:
-        """What else belongs into the JSON."""
-        return {
-            "left_out": f"pipes above {self.most_pipes} environments: each is a process",
-            "rule": self._rule(),
-            "scaling": {kind: self._scaling(kind) for kind in KINDS},
-        }
-
-    def _rule(self) -> dict[str, object]:
-        """Microseconds that `auto` reckons with, beside those of this run."""
-        rates, cores = self.rates("cheap"), usable_cores()
-        here = {
-            name: sweep.fitted(of, 1 if name == "sync" else cores) for name, of in rates.items()
-        }
-        return {
-            name: {
-                "reckoned": _microseconds(cost.fixed_s, cost.per_env_s),
-                "measured": _microseconds(*here[name]),
-            }
-            for name, cost in auto_backend.COSTS.items()
-        }
-
-    def _scaling(self, kind: str) -> dict[str, object]:
-        rates = self.rates(kind)
-        return {
-            "efficiency": {
-                name: {size: float(f"{value:.4g}") for size, value in sweep.efficiency(of).items()}
-                for name, of in rates.items()
-            },
-            "steps_per_cpu_second": {
-                name: {size: round(1 / self.processor_s[f"{kind} {size}"][name]) for size in of}
-                for name, of in rates.items()
-            },
-            "crossings": [
-                {**asdict(one), "environments": round(one.environments, 1)}
-                for one in sweep.crossings(rates)
-            ],
-            "recommendation": [asdict(one) for one in sweep.advice(rates)],
-            "auto": {
-                size: {"takes": self.picks[f"{kind} {size}"], "best": sweep.best(rates, size)}
-                for size in sorted({size for of in rates.values() for size in of})
-            },
-        }
+def measure_scaling(config: ScalingConfig, progress: Progress) -> Figures:
+    """Measure each backend at each number of environments."""
+    sweep = _Sweep(config)
+    groups = measure_groups(sweep.groups(), config.pace, progress)
+    facts = {
+        "left_out": f"pipes above {config.max_pipes} environments: one process per environment",
+        "cost_model": _cost_model(curves(groups, "cheap")),
+        "scaling": {kind: _scaling(kind, groups, sweep) for kind in KINDS},
+    }
+    return Figures(groups=groups, ratios=_auto_ratios(groups, sweep.auto), facts=facts)
 
 
-def measure_scaling(
-    config: ScalingConfig, progress: Callable[[str, int, int], object]
-) -> ScalingResult:
-    """Measure group after group; `progress` is told the group and the turns done and in all."""
-    before = machine.describe()
-    watch = _Watch(config)
-    groups = compared(watch.groups(), config.pace, progress)
-    return ScalingResult(
-        machine=before,
-        load_after=machine.load(),
-        groups=groups,
-        processor_s=watch.processor_s(),
-        picks=watch.picks,
-        most_pipes=config.most_pipes,
-    )
+@dataclass(frozen=True)
+class Crossing:
+    """Number of environments, interpolated, at which one backend overtakes another."""
+
+    overtaken: str
+    faster: str
+    environments: float
 
 
-class _Watch:
-    """Makes the contenders, and keeps the clocks that were on them."""
+@dataclass(frozen=True)
+class Fastest:
+    """Range of sizes with the same fastest backend, both ends included."""
+
+    first: int
+    last: int
+    backend: str
+
+
+def curves(groups: Groups, kind: str) -> dict[str, dict[int, float]]:
+    """Steps per second of one kind of environment, by backend and number of environments."""
+    found: dict[str, dict[int, float]] = {}
+    for group, measurements in groups.items():
+        if group.startswith(f"{kind} "):
+            for one in measurements:
+                size = int(one.settings["environments"])
+                found.setdefault(one.name, {})[size] = one.steps_per_second
+    return found
+
+
+def efficiency(curve: Curve) -> dict[int, float]:
+    """Throughput of N environments, divided by N times that of one."""
+    return {size: rate / (size * curve[1]) for size, rate in curve.items()}
+
+
+def fastest_backend(by_backend: Mapping[str, Curve], size: int) -> str:
+    """Fastest backend among those that were measured at a size."""
+    measured = {name: curve[size] for name, curve in by_backend.items() if size in curve}
+    return max(measured, key=measured.__getitem__)
+
+
+def crossings(by_backend: Mapping[str, Curve]) -> Iterator[Crossing]:
+    """All changes of the faster of two backends, interpolated between sizes on log scales."""
+    for one, other in combinations(by_backend, 2):
+        a, b = by_backend[one], by_backend[other]
+        sizes = sorted(a.keys() & b.keys())
+        leads = {size: math.log(a[size] / b[size]) for size in sizes}
+        for below, above in pairwise(sizes):
+            if leads[below] * leads[above] < 0:
+                fraction = leads[below] / (leads[below] - leads[above])
+                crossing = below * (above / below) ** fraction
+                pair = (one, other) if leads[below] > 0 else (other, one)
+                yield Crossing(*pair, environments=crossing)
+
+
+def fastest_ranges(by_backend: Mapping[str, Curve]) -> list[Fastest]:
+    """Fastest backend by size; neighboring sizes with the same backend are merged."""
+    ranges: list[Fastest] = []
+    for size in sorted({size for curve in by_backend.values() for size in curve}):
+        backend = fastest_backend(by_backend, size)
+        if ranges and ranges[-1].backend == backend:
+            ranges[-1] = Fastest(ranges[-1].first, size, backend)
+        else:
+            ranges.append(Fastest(size, size, backend))
+    return ranges
+
+
+def fit_cost(curve: Curve, processes: int) -> tuple[float, float]:
+    """Fit the cost model of `auto_backend`: seconds per step, and per environment of a process.
+
+    Least squares of the relative error; the process with the most environments counts.
+    """
+    seconds = np.array([size / rate for size, rate in curve.items()])
+    largest = np.array([math.ceil(size / min(size, processes)) for size in curve])
+    terms = np.stack([np.ones_like(seconds), largest]) / seconds
+    (fixed, each), *_ = np.linalg.lstsq(terms.T, np.ones_like(seconds), rcond=None)
+    return float(fixed), float(each)
+
+
+class CpuTimer:
+    """Wraps a timer and adds up the CPU time of this process and its descendants."""
+
+    def __init__(self, timer: Timer) -> None:
+        """Wrap this timer."""
+        self._timer = timer
+        self.calls = 0
+        self.cpu_seconds = 0.0
+
+    def __call__(self, calls: int, /) -> float:
+        """Return the seconds of `calls` calls."""
+        processes = system_load.process_tree()
+        before = system_load.cpu_seconds(processes)
+        elapsed = self._timer(calls)
+        self.cpu_seconds += system_load.cpu_seconds(processes) - before
+        self.calls += calls
+        return elapsed
+
+
+class _Sweep:
+    """Creates the contenders and keeps their CPU timers."""
 
     def __init__(self, config: ScalingConfig) -> None:
         self._config = config
-        self._clocks: dict[str, dict[str, BothClocks]] = {}
-        self._steps: dict[str, int] = {}
-        self.picks: dict[str, str] = {}
+        self._timers: dict[str, dict[str, CpuTimer]] = {}
+        self.auto: dict[str, str] = {}
+        """Backend that `auto` chooses, by group."""
 
-    def groups(self) -> Iterator[tuple[str, list[Make]]]:
-        for kind, maker in KINDS.items():
+    def groups(self) -> Iterator[tuple[str, list[MakeContender]]]:
+        for kind, env_fn in KINDS.items():
             for size in self._config.sizes:
                 group = f"{kind} {size}"
-                self._clocks[group] = {}
-                self._steps[group] = size
-                ours = maker is Cage2Env
-                self.picks[group] = (
-                    "native" if ours else auto_backend.choose_backend([maker] * size)
+                self._timers[group] = {}
+                is_native = env_fn is Cage2Env
+                self.auto[group] = (
+                    "native" if is_native else auto_backend.choose_backend([env_fn] * size)
                 )
-                made = _contenders(maker, size, self._config.most_pipes)
-                yield group, [partial(self._watched, group, name, make) for name, make in made]
+                contenders = _contenders(env_fn, size, self._config.max_pipes)
+                yield group, [partial(self._timed, group, name, make) for name, make in contenders]
 
-    def processor_s(self) -> dict[str, dict[str, float]]:
-        """Of one step of one environment, without the turns of the warm-up."""
-        turns = self._config.pace.repetitions
-        return {
-            group: {
-                name: max(median(clock.processor_s[-turns:]), 1e-9) / self._steps[group]
-                for name, clock in clocks.items()
-            }
-            for group, clocks in self._clocks.items()
-        }
+    def steps_per_cpu_second(self, kind: str, size: int, backend: str) -> float:
+        """Environment steps per second of CPU time, the warm-up included."""
+        timer = self._timers[f"{kind} {size}"][backend]
+        return size * timer.calls / max(timer.cpu_seconds, 1e-9)
 
-    def _watched(self, group: str, name: str, make: Make, stack: ExitStack) -> Contender:
+    def _timed(self, group: str, name: str, make: MakeContender, stack: ExitStack) -> Contender:
         contender = make(stack)
-        clock = self._clocks[group][name] = BothClocks(contender.clock)
-        return replace(contender, name=name, clock=clock)
+        timer = self._timers[group][name] = CpuTimer(contender.timer)
+        return replace(contender, name=name, timer=timer)
 
 
-def _contenders(maker: EnvFn, size: int, most_pipes: int) -> Iterator[tuple[str, Make]]:
-    makers = [maker] * size
-    kinds = 1
-    if maker is Cage2Env:
-        kinds = _core.ACTION_COUNT
-        yield "native", Native(games=size)
-    yield "sync", Gymnasium(backend="sync", makers=makers, actions=kinds)
+def _contenders(env_fn: EnvFn, size: int, max_pipes: int) -> Iterator[tuple[str, MakeContender]]:
+    env_fns = [env_fn] * size
+    actions = 1
+    if env_fn is Cage2Env:
+        actions = _core.ACTION_COUNT
+        yield "native", Native(num_envs=size)
+    yield "sync", Gymnasium(backend="sync", env_fns=env_fns, action_count=actions)
     processes = min(size, usable_cores())
-    yield "workers", Ours(name="workers", makers=makers, workers=processes, actions=kinds)
-    if size <= most_pipes:
-        yield "pipes", Gymnasium(backend="pipes", makers=makers, actions=kinds)
+    yield (
+        "workers",
+        Workers(name="workers", env_fns=env_fns, workers=processes, action_count=actions),
+    )
+    if size <= max_pipes:
+        yield "pipes", Gymnasium(backend="pipes", env_fns=env_fns, action_count=actions)
 
 
-def _microseconds(fixed_s: float, each_s: float) -> dict[str, float]:
-    return {"fixed": round(1e6 * fixed_s, 2), "each": round(1e6 * each_s, 2)}
+def _auto_ratios(groups: Groups, auto: Mapping[str, str]) -> dict[str, float]:
+    """Throughput of the backend that `auto` chooses, divided by that of the fastest."""
+    ratios = {}
+    for group, choice in auto.items():
+        rate = rates(groups[group])
+        ratios[f"{group}: auto ({choice}) / fastest"] = round(rate[choice] / max(rate.values()), 3)
+    return ratios
+
+
+def _cost_model(by_backend: Mapping[str, Curve]) -> dict[str, Any]:
+    """Microseconds of the cost model of `auto_backend`, beside those fitted to this run."""
+    cores = usable_cores()
+    return {
+        name: {
+            "model": _microseconds(cost.fixed_s, cost.per_env_s),
+            "measured": _microseconds(*fit_cost(by_backend[name], 1 if name == "sync" else cores)),
+        }
+        for name, cost in auto_backend.COSTS.items()
+    }
+
+
+def _microseconds(fixed_seconds: float, each_seconds: float) -> dict[str, float]:
+    return {"fixed": round(1e6 * fixed_seconds, 2), "each": round(1e6 * each_seconds, 2)}
+
+
+def _scaling(kind: str, groups: Groups, sweep: _Sweep) -> dict[str, Any]:
+    by_backend = curves(groups, kind)
+    sizes = sorted({size for curve in by_backend.values() for size in curve})
+    return {
+        "efficiency": {
+            name: {str(size): significant(share) for size, share in efficiency(curve).items()}
+            for name, curve in by_backend.items()
+        },
+        "steps_per_cpu_second": {
+            name: {str(size): round(sweep.steps_per_cpu_second(kind, size, name)) for size in curve}
+            for name, curve in by_backend.items()
+        },
+        "crossings": [
+            {**asdict(one), "environments": round(one.environments, 1)}
+            for one in crossings(by_backend)
+        ],
+        "recommendation": [asdict(one) for one in fastest_ranges(by_backend)],
+        "auto": {
+            str(size): {
+                "choice": sweep.auto[f"{kind} {size}"],
+                "fastest": fastest_backend(by_backend, size),
+            }
+            for size in sizes
+        },
+    }

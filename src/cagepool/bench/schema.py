@@ -1,109 +1,140 @@
-"""Results of benches as they stand in JSON files."""
+"""Data model of a bench result, and its JSON file."""
 
-import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from statistics import median, quantiles
+from typing import Annotated, Any, Self, TypeAlias
 
 import msgspec
+from msgspec import Meta, Struct
+
+Setting: TypeAlias = str | bool | int | float
+Settings: TypeAlias = Mapping[str, Setting]
+Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
-class Machine(TypedDict):
-    """What was measured on; more is there for readers."""
+class Repetitions(Struct, frozen=True, kw_only=True):
+    """Raw times of one contender: what a comparison of two runs needs."""
 
-    processor: str
-    cores: int
-    python: str
-    numpy: str
-    commit: str | None
-    load: float
+    calls: Count
+    """Calls per repetition."""
+    steps_per_call: Count
+    """Environment steps per call."""
+    warm_up_seconds: float = 0.0
+    seconds: Annotated[list[Positive], Meta(min_length=1)]
+    """Per repetition."""
+    reference_seconds: list[Positive] = []
+    """Per call of the reference workload in each repetition; empty: it was not measured."""
+
+    @property
+    def nanoseconds_per_step(self) -> list[float]:
+        """Cost of one environment step in each repetition."""
+        return [1e9 * seconds / (self.calls * self.steps_per_call) for seconds in self.seconds]
 
 
-class Cost(TypedDict):
-    """Of one game step."""
+class Cost(Struct, frozen=True):
+    """Median and quartiles of the nanoseconds per environment step."""
 
     median: float
-    quartiles: list[float]
-    repetitions: int
+    quartiles: tuple[float, float]
 
 
-class Turns(TypedDict):
-    """Every repetition."""
-
-    calls: int
-    steps_in_a_call: int
-    seconds: list[float]
-    reference: list[float]
-
-
-class Row(TypedDict):
-    """A contender; its settings are there too, each under its own name."""
+class Measurement(Struct, frozen=True, kw_only=True):
+    """Speed of one contender."""
 
     name: str
+    settings: dict[str, Setting]
     nanoseconds_per_step: Cost
     steps_per_second: float
+    """Median throughput."""
+    repetitions: Repetitions | None = None
+    """None: an older file."""
+
+    @classmethod
+    def of(cls, name: str, settings: Settings, repetitions: Repetitions) -> Self:
+        """Summarize the repetitions of a contender; there must be two or more."""
+        costs = repetitions.nanoseconds_per_step
+        low, middle, high = (round(cost, 3) for cost in quantiles(costs, n=4))
+        return cls(
+            name=name,
+            settings=dict(settings),
+            nanoseconds_per_step=Cost(middle, (low, high)),
+            steps_per_second=significant(1e9 / median(costs)),
+            repetitions=repetitions,
+        )
+
+    def matches(self, name: str, settings: Mapping[str, object]) -> bool:
+        """Whether this contender has the name and the settings; None: without the setting."""
+        return self.name == name and all(
+            self.settings.get(key) == value for key, value in settings.items()
+        )
 
 
-class Written(TypedDict):
-    """A result; what else its bench had to say is there too."""
+Groups: TypeAlias = dict[str, list[Measurement]]
 
-    machine: Machine
+
+class BenchResult(Struct, frozen=True, kw_only=True):
+    """Result of one bench. The contenders of a group were measured interleaved."""
+
+    bench: str
+    """Name of the bench."""
+    machine: dict[str, str | int | float | None]
+    """Processor, versions, commit, and the load average before the run."""
     load_after: float
-    groups: dict[str, list[Row]]
+    busy_elsewhere: float | None = None
+    """Share of all cores that other processes and tenants used; None: unknown."""
+    stolen: float | None = None
+    """Share of all cores that other tenants of the hardware used."""
+    facts: dict[str, Any] = {}
+    """Figures of this bench that are not timings of contenders."""
+    groups: Groups
     ratios: dict[str, float]
+    """Ratios that documents cite, each computed within one group."""
 
 
-FIGURES = ("name", "nanoseconds_per_step", "steps_per_second", "turns")
-
-
-def read_result(path: Path) -> Any:
-    """What a file holds, checked to be `Written`; `bench` is the file's name where it has none.
+def read_result(path: Path) -> BenchResult:
+    """Read a result file.
 
     Raises:
-        ValueError: it cannot be read, or holds something else.
+        ValueError: the file cannot be read or is not a bench result.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return msgspec.json.decode(path.read_bytes(), type=BenchResult)
     except OSError as error:
-        raise ValueError(f"{path} must be a file that can be read, but: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"{path} must be JSON, but: {error}") from None
-    _check(content, Written, str(path))
-    return {**content, "bench": content.get("bench") or path.stem}
+        raise ValueError(f"{path} must be a file that can be read: {error}") from None
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path} must be a result of `cagepool bench`: {error}") from None
 
 
-def settings(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What was measured, beside the figures."""
-    return {name: value for name, value in row.items() if name not in FIGURES}
+def write_result(result: BenchResult, path: Path) -> None:
+    """Write a result file."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
 
 
-def split(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Of a group's settings: the names of those that differ, and what all have in common."""
-    names = dict.fromkeys(name for one in settings for name in one)
-    values = {name: [one.get(name, "") for one in settings] for name in names}
+def find(group: Iterable[Measurement], name: str, **settings: object) -> Measurement:
+    """Return the only contender of a group with this name and these settings.
+
+    Raises:
+        ValueError: none or several match.
+    """
+    (found,) = (one for one in group if one.matches(name, settings))
+    return found
+
+
+def rates(group: Iterable[Measurement]) -> dict[str, float]:
+    """Median steps per second by contender."""
+    return {one.name: one.steps_per_second for one in group}
+
+
+def split_settings(rows: Sequence[Settings]) -> tuple[list[str], str]:
+    """Return the names of the settings that differ, and the others as text."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    values = {name: [row.get(name, "") for row in rows] for name in names}
     differing = [name for name in names if len(set(values[name])) > 1]
     return differing, ", ".join(f"{n} {values[n][0]}" for n in names if n not in differing)
 
 
-def turns(row: Mapping[str, Any], place: str) -> Turns:
-    """The single repetitions of a contender.
-
-    Raises:
-        ValueError: they were not written, or cannot be.
-    """
-    if "turns" not in row:
-        raise ValueError(f"{place} must have every turn, which older files lack: measure anew")
-    found: Turns = row["turns"]
-    _check(found, Turns, place)
-    numbers = [found["calls"], found["steps_in_a_call"], *found["seconds"], *found["reference"]]
-    if not found["seconds"] or not all(0 < number < math.inf for number in numbers):
-        raise ValueError(f"{place} must have turns that took some time, got {found!r:.60}")
-    return found
-
-
-def _check(content: object, model: Any, place: str) -> None:
-    try:
-        msgspec.convert(json.loads(json.dumps(content)), model)  # without NumPy's own floats
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{place} is damaged: {error}") from None
+def significant(value: float) -> float:
+    """Round to six significant digits."""
+    return float(f"{value:.6g}")

@@ -1,85 +1,140 @@
-"""How busy others keep the machine while something is measured."""
+"""Machine description, and load of the machine by other processes during a measurement."""
 
 import os
-from dataclasses import dataclass
+import platform
+import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-PROC = Path("/proc")
-IDLE, IOWAIT, STEAL, GUEST = 3, 4, 7, 8  # columns of /proc/stat, in ticks
-PARENT, TIMES = (
-    1,
-    slice(11, 15),
-)  # of /proc/PID/stat after the name: its time and its dead children's
+import psutil
+
+from cagepool import _core
+
+LIBRARIES = (
+    *("cagepool", "numpy", "gymnasium", "torch", "stable_baselines3", "sb3_contrib"),
+    *("pufferlib", "ray", "torchrl", "pettingzoo", "CybORG"),
+)
 
 
-@dataclass(frozen=True)
-class Busy:
-    """Shares of all cores' time, from 0 to 1."""
+def describe_machine() -> dict[str, str | int | float | None]:
+    """Return processor, versions, commit and load average."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "compiler": _core.COMPILER,
+        **_versions(),
+        "commit": _commit(),
+        "load": load_average(),
+    }
+
+
+def load_average() -> float:
+    """Mean number of runnable processes during the last minute."""
+    return round(psutil.getloadavg()[0], 2)
+
+
+class OtherLoad(NamedTuple):
+    """Shares of the time of all cores, 0 to 1."""
 
     busy_elsewhere: float
-    """Taken by processes that we have not started, and by other tenants."""
+    """Used by processes that are not descendants of this one, and by other tenants."""
     stolen: float
-    """Of it, what other tenants of the hardware took."""
+    """The part of `busy_elsewhere` that other tenants of the hardware used."""
 
 
-@dataclass(frozen=True)
-class Ticks:
-    """Time of all cores since some moment."""
-
-    total: int
-    busy: int
-    stolen: int
-    own: int
-    """Of this process and those that it has started, directly or not."""
-
-    @classmethod
-    def now(cls) -> Self | None:
-        """As the system has counted them; none: it is not one that does."""
-        try:
-            line = (PROC / "stat").read_text().splitlines()[0]
-        except OSError:
-            return None
-        columns = [int(word) for word in line.split()[1:]][:GUEST]
-        idle = columns[IDLE] + columns[IOWAIT]
-        return cls(sum(columns), sum(columns) - idle, columns[STEAL], _own(os.getpid()))
-
-
-class Watch:
-    """Looks at the machine when it is made and when it is asked."""
+class LoadMonitor:
+    """Measures the load by others since its construction."""
 
     def __init__(self) -> None:
         """Begin."""
-        self._before = Ticks.now()
+        self._before = _CpuSeconds.now()
 
-    def busy(self) -> Busy | None:
-        """What others took since the beginning; none: nobody can tell."""
-        before, after = self._before, Ticks.now()
-        if before is None or after is None or after.total == before.total:
-            return None
+    def other_load(self) -> OtherLoad | None:
+        """Return the load since the beginning; None: no time has passed."""
+        before, after = self._before, _CpuSeconds.now()
         total = after.total - before.total
+        if total <= 0:
+            return None
         others = (after.busy - before.busy) - (after.own - before.own)
         stolen = after.stolen - before.stolen
-        return Busy(round(max(0, others) / total, 3), round(stolen / total, 3))
+        return OtherLoad(round(max(0.0, others) / total, 3), round(stolen / total, 3))
 
 
-def _own(root: int) -> int:
-    """Ticks of a process and of all its descendants, those that are gone included."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
-    for folder in PROC.iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        parents[int(folder.name)] = int(fields[PARENT])
-        ticks[int(folder.name)] = sum(map(int, fields[TIMES]))
-    return sum(ticks[pid] for pid in ticks if _descends(pid, root, parents))
+class _CpuSeconds(NamedTuple):
+    """Time of all cores since boot."""
+
+    total: float
+    busy: float
+    stolen: float
+    own: float
+
+    @classmethod
+    def now(cls) -> Self:
+        times = psutil.cpu_times()
+        # The kernel counts guest time as user time too.
+        total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        own = cpu_seconds(process_tree(), ended_children=True)
+        return cls(total, total - idle, getattr(times, "steal", 0.0), own)
 
 
-def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:
-    while pid not in (root, 0):
-        pid = parents.get(pid, 0)
-    return pid == root
+def process_tree() -> list[psutil.Process]:
+    """Return this process and its descendants."""
+    own = psutil.Process()
+    return [own, *own.children(recursive=True)]
+
+
+def cpu_seconds(processes: Iterable[psutil.Process], *, ended_children: bool = False) -> float:
+    """CPU time of processes that still exist.
+
+    Args:
+        processes: Counted with all their threads.
+        ended_children: Add the time of children that have ended.
+    """
+    seconds = 0.0
+    for process in processes:
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            seconds += times.user + times.system
+            if ended_children:
+                seconds += times.children_user + times.children_system
+    return seconds
+
+
+def memory_bytes(processes: Iterable[psutil.Process]) -> int:
+    """Memory of processes; a shared page counts once, divided among the processes that map it."""
+    return sum(process.memory_full_info().pss for process in processes)
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the installed libraries that benches use."""
+    versions = {}
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")  # psutil does not have the model's name
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _commit() -> str | None:
+    """Commit of the checkout that contains this module; a + marks local changes."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    command = [*git, "describe", "--always", "--dirty=+", "--abbrev=10", "--match="]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return described.stdout.strip()

@@ -1,23 +1,32 @@
-"""How fast whole training is, updates included, beside Stable-Baselines3 on the same games."""
+"""Throughput of training: rollouts alone and whole updates, beside Stable-Baselines3."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from cagepool.bench import machine
-from cagepool.bench.measure import Clock, Contender, Measurement, Pace, compare, timed
-from cagepool.bench.result import Result
+from cagepool.bench.measure import (
+    Contender,
+    Figures,
+    MakeContender,
+    Pace,
+    Progress,
+    Timer,
+    measure_groups,
+    time_calls,
+)
+from cagepool.bench.schema import Groups, rates
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import TrainConfig
 from cagepool.train.learner import use_threads
 from cagepool.train.ppo import Trainer
 
-UNORDERED, ORDERED = "all inputs, 2 threads", "all inputs, 2 threads, with an order"
-ENDLESS = 10**12  # episodes: no training ends while it is measured
-# What every library can do: the 52 values of the observation, 145 actions, no masks.
-PLAIN = FeatureConfig(
+WITHOUT_ORDER, WITH_ORDER = "all features, 2 threads", "all features, 2 threads, with an order"
+UNLIMITED = 10**12  # episodes: no training ends while it is measured
+# Features that all libraries can do: the 52 values of the observation, 145 actions, no masks.
+PLAIN_FEATURES = FeatureConfig(
     scan_memory=False,
     decoys_placed=False,
     last_action=False,
@@ -28,146 +37,139 @@ PLAIN = FeatureConfig(
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchTrainConfig:
-    """What to measure."""
+class TrainBenchConfig:
+    """Settings of this bench."""
 
     pace: Pace = field(default_factory=lambda: Pace(repetitions=9, seconds=1.0))
-    games: int = 100
-    steps: int = 100
+    n_envs: int = 100
+    update_steps: int = 100
     sb3_minibatches: tuple[int, ...] = (500, 2500, 10_000)
-    """Minibatch sizes with which Stable-Baselines3 is tried; the best counts."""
+    """Minibatch sizes of Stable-Baselines3; the fastest counts."""
+
+    def train_config(self, **settings: Any) -> TrainConfig:
+        """Return the configuration of a training."""
+        return TrainConfig.from_flat(
+            n_envs=self.n_envs,
+            update_steps=self.update_steps,
+            red_agent="B_lineAgent",
+            total_episodes=UNLIMITED,
+            **settings,
+        )
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchTrainResult(Result):
-    """Collection and whole training, ours beside Stable-Baselines3."""
-
-    def rates(self, group: str) -> dict[str, float]:
-        """Median steps a second."""
-        return {one.name: one.steps_per_second for one in self.groups[group]}
-
-    @property
-    def ratios(self) -> dict[str, float]:
-        """The figures that claims are made of, each from one group."""
-        rates = self.rates("training")
-        ours = max(rate for name, rate in rates.items() if name.startswith("52 inputs"))
-        peers = [rate for name, rate in rates.items() if name.startswith("SB3")]
-        found = {"with an order against without": round(rates[ORDERED] / rates[UNORDERED], 3)}
-        if peers:
-            found["our best / SB3 at its best minibatch size"] = round(ours / max(peers), 2)
-        return found
+def measure_training(config: TrainBenchConfig, progress: Progress) -> Figures:
+    """Measure rollouts alone, then whole updates."""
+    contenders = [("collection", list(_rollouts(config))), ("training", list(_updates(config)))]
+    groups = measure_groups(contenders, config.pace, progress)
+    return Figures(groups=groups, ratios=training_ratios(groups))
 
 
-def measure_training(
-    config: BenchTrainConfig, progress: Callable[[str, int, int], object]
-) -> BenchTrainResult:
-    """Measure collection alone, then whole training.
-
-    `progress` is told the group under way, the turns done in it and the turns in it.
-    """
-    before = machine.describe()
-    groups = {
-        "collection": measured_group("collection", _collections(config), config.pace, progress),
-        "training": measured_group("training", _trainings(config), config.pace, progress),
-    }
-    return BenchTrainResult(machine=before, load_after=machine.load(), groups=groups)
+def training_ratios(groups: Groups) -> dict[str, float]:
+    """Ratios that documents cite."""
+    rate = rates(groups["training"])
+    ratios = {"with an order / without": round(rate[WITH_ORDER] / rate[WITHOUT_ORDER], 3)}
+    plain = [value for name, value in rate.items() if name.startswith("52 features")]
+    peers = [value for name, value in rate.items() if name.startswith("SB3")]
+    if peers:
+        ratios["fastest cagepool / fastest SB3"] = round(max(plain) / max(peers), 2)
+    return ratios
 
 
-def measured_group(
-    group: str,
-    contenders: Iterator[tuple[Contender, Callable[[], None]]],
-    pace: Pace,
-    progress: Callable[[str, int, int], object],
-) -> list[Measurement]:
-    """Let contenders take turns, and close them."""
-    with ExitStack() as stack:
-        made = []
-        for contender, close in contenders:
-            stack.callback(close)
-            made.append(contender)
-        turns = len(made) * pace.repetitions
-        done = iter(range(1, turns + 1))
-        progress(group, 0, turns)
-        return compare(made, pace, lambda: progress(group, next(done), turns))
+def rollout_contender(name: str, config: TrainConfig, stack: ExitStack) -> Contender:
+    """Create a trainer that collects one rollout per call and does not learn."""
+    trainer = stack.enter_context(Trainer(config))
+    return update_contender(name, config, trainer.collect_only)
 
 
-def _variants(config: BenchTrainConfig) -> Iterator[tuple[str, TrainConfig]]:
-    usual = TrainConfig.from_flat(
-        n_envs=config.games,
-        update_steps=config.steps,
-        red_agent="B_lineAgent",
-        total_episodes=ENDLESS,
-    )
-    for name, base in (("52 inputs", replace(usual, features=PLAIN)), ("all inputs", usual)):
-        yield f"{name}, 1 thread", base.with_settings(threads=1)
-        yield f"{name}, 2 threads", base
-        yield f"{name}, --async", base.with_settings(threads=1, overlap=True)
-    yield ORDERED, usual.with_settings(order="critical_first", early_stopping=False)
+def trainer_contender(name: str, config: TrainConfig, stack: ExitStack) -> Contender:
+    """Create a trainer that does one update per call."""
+    trainer = stack.enter_context(Trainer(config))
+    return update_contender(name, config, trainer.updates().__next__)
 
 
-def _collections(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:
-    for name, settings in _variants(config):
-        if settings.ppo.threads > 1 or settings.ppo.overlap:
-            continue  # they change how it learns, not how it collects
-        trainer = Trainer(settings)
-        yield training_contender(name, settings, trainer.collect_only), trainer.close
-
-
-def _trainings(config: BenchTrainConfig) -> Iterator[tuple[Contender, Callable[[], None]]]:
-    for name, settings in _variants(config):
-        trainer = Trainer(settings)
-        updates = trainer.updates()
-        yield training_contender(name, settings, updates.__next__), trainer.close
-    if find_spec("stable_baselines3") is None:
-        return
-    from cagepool.bench.sb3 import sb3_ppo  # noqa: PLC0415 - needs Stable-Baselines3
-
-    usual = TrainConfig.from_flat(
-        n_envs=config.games,
-        update_steps=config.steps,
-        red_agent="B_lineAgent",
-        total_episodes=ENDLESS,
-    )
-    settings = replace(usual, features=PLAIN)
-    for size in config.sb3_minibatches:
-        for threads in (1, 2):
-            model = sb3_ppo(settings, size)
-            learn = _one_update(model, config.games * config.steps)
-            one = training_contender(
-                f"SB3, minibatch {size}, {threads} threads", settings, learn, threads
-            )
-            yield one, model.env.close
-
-
-def _one_update(model: Any, steps: int) -> Callable[[], object]:
-    return lambda: model.learn(steps, reset_num_timesteps=False)
-
-
-def training_contender(
-    name: str, settings: TrainConfig, call: Callable[[], object], threads: int = 1
+def update_contender(
+    name: str, config: TrainConfig, call: Callable[[], object], torch_threads: int = 1
 ) -> Contender:
-    """Something that plays, or learns from, one rollout with these settings at every call."""
-    hidden = "x".join(map(str, settings.ppo.hidden))
+    """Create a contender whose call plays one rollout of this configuration."""
     return Contender(
         name=name,
         settings={
-            "games": settings.env.n_envs,
-            "steps": settings.ppo.update_steps,
-            "epochs": settings.ppo.n_epochs,
-            "hidden": hidden,
+            "games": config.env.n_envs,
+            "steps": config.ppo.update_steps,
+            "epochs": config.ppo.n_epochs,
+            "hidden": "x".join(map(str, config.ppo.hidden)),
         },
-        steps=settings.env.n_envs * settings.ppo.update_steps,
-        clock=_with_threads(timed(call), threads),
+        steps_per_call=config.env.n_envs * config.ppo.update_steps,
+        timer=_with_torch_threads(time_calls(call), torch_threads),
     )
 
 
-def _with_threads(clock: Clock, threads: int) -> Clock:
-    """With so many threads of PyTorch itself."""
+def _variants(config: TrainBenchConfig) -> Iterator[tuple[str, TrainConfig]]:
+    default = config.train_config()
+    plain = replace(default, features=PLAIN_FEATURES)
+    for name, base in (("52 features", plain), ("all features", default)):
+        yield f"{name}, 1 thread", base.with_settings(threads=1)
+        yield f"{name}, 2 threads", base
+        yield f"{name}, --async", base.with_settings(threads=1, overlap=True)
+    yield WITH_ORDER, config.train_config(order="critical_first", early_stopping=False)
+
+
+def _rollouts(config: TrainBenchConfig) -> Iterator[MakeContender]:
+    for name, settings in _variants(config):
+        ppo = settings.ppo
+        if ppo.threads == 1 and not ppo.overlap:  # the others differ in learning only
+            yield partial(rollout_contender, name, settings)
+
+
+def _updates(config: TrainBenchConfig) -> Iterator[MakeContender]:
+    for name, settings in _variants(config):
+        yield partial(trainer_contender, name, settings)
+    if find_spec("stable_baselines3") is None:
+        return
+    settings = replace(config.train_config(), features=PLAIN_FEATURES)
+    for size in config.sb3_minibatches:
+        for threads in (1, 2):
+            yield partial(_sb3_contender, settings, size, threads)
+
+
+def _sb3_contender(
+    settings: TrainConfig, minibatch: int, threads: int, stack: ExitStack
+) -> Contender:
+    model = _sb3_ppo(settings, minibatch)
+    stack.callback(model.env.close)
+    steps = settings.env.n_envs * settings.ppo.update_steps
+    learn = partial(model.learn, steps, reset_num_timesteps=False)
+    name = f"SB3, minibatch {minibatch}, {threads} thread{'s' if threads > 1 else ''}"
+    return update_contender(name, settings, learn, threads)
+
+
+def _sb3_ppo(settings: TrainConfig, minibatch: int) -> Any:
+    """Create PPO of Stable-Baselines3 with the same hyper-parameters; its default is 64x64 tanh."""
+    from stable_baselines3 import PPO  # noqa: PLC0415 - optional
+
+    from cagepool.integrations import sb3  # noqa: PLC0415
+
+    return PPO(
+        "MlpPolicy",
+        sb3.make(settings.env.n_envs, red=settings.env.red_agent),
+        n_steps=settings.ppo.update_steps,
+        batch_size=minibatch,
+        n_epochs=settings.ppo.n_epochs,
+        gamma=settings.ppo.gamma,
+        gae_lambda=settings.ppo.gae_lambda,
+        ent_coef=settings.ppo.ent_coef,
+        learning_rate=settings.ppo.learning_rate,
+        device="cpu",
+    )
+
+
+def _with_torch_threads(timer: Timer, threads: int) -> Timer:
+    """Return a timer that sets the number of PyTorch's threads."""
 
     def run(calls: int, /) -> float:
         use_threads(threads)
         try:
-            return clock(calls)
+            return timer(calls)
         finally:
             use_threads(1)
 

@@ -1,63 +1,47 @@
-"""`cagepool bench`: measure, print tables, write JSON and a page, tell what has changed."""
+"""`cagepool bench`: run benches, print tables, write JSON and a page, compare with earlier runs."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
 from cagepool import _optional
-from cagepool.bench.compare import compared
-from cagepool.bench.registry import BENCHES, Name, Options, run
-from cagepool.bench.result import Result
-from cagepool.bench.schema import read_result
+from cagepool.bench import BENCHES, BenchName, run_bench
+from cagepool.bench.schema import BenchResult, read_result, write_result
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_bench_result, print_comparison
 
-ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in BENCHES.items())
+SUMMARIES = "; ".join(f"{name}: {entry.summary}" for name, entry in BENCHES.items())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Measure speed: contenders take turns in one run; median and quartiles are shown."""
+    """Measure throughput: contenders are timed interleaved; median and quartiles are printed."""
 
     what: Annotated[
-        Positional[Name | Literal["all"]],
-        arg(help=f"What to measure. {ABOUT}; all: each that can run here."),
+        Positional[BenchName | Literal["all"]],
+        arg(help=f"Bench to run. {SUMMARIES}; all: those whose libraries are installed."),
     ] = "all"
     quick: bool = False
-    """Under a minute, and rough."""
+    """Run for less than a minute in total; less precise."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """JSON file to write; of `all`, a folder for one file each."""
+    """JSON file to write; for `all`, a folder that gets one file per bench."""
     page: Annotated[Path | None, arg(metavar="FILE")] = None
     """HTML page to write, with tables and plots."""
     compare: Annotated[tuple[Path, ...], arg(metavar="OLD [NEW]")] = ()
-    """An earlier FILE, or FOLDER of them, to tell what has changed since, beyond noise; two: they
-    are compared and nothing is measured."""
-    other_build: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Folder with another build of cagepool to compare with."""
-    cyborg_python: Annotated[str | None, arg(metavar="PYTHON")] = None
-    """A Python that can import CybORG, to compare with; none: this one, if it can."""
-    minicage: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Folder with MiniCAGE's package mini_CAGE, to compare with."""
-
-    @property
-    def options(self) -> Options:
-        """What the benches are told."""
-        return Options(
-            quick=self.quick,
-            other_build=self.other_build,
-            cyborg_python=self.cyborg_python,
-            minicage=self.minicage,
-        )
+    """JSON file of an earlier run, or a folder of such files, to compare with. With two, these are
+    compared and nothing is measured."""
 
 
 def bench(command: Bench) -> None:
-    """Measure speed, print tables, write JSON, and tell what has changed."""
+    """Run benches, print tables, write files, and print the changes since an earlier run."""
+    with _optional.require("bench", "bench", "psutil", "scipy"):
+        from cagepool.bench.compare import compare_results  # noqa: PLC0415
+
     console = CommandConsole(markup=False)
     earlier = [_read(path) for path in command.compare]
     if len(earlier) > 1:
@@ -65,18 +49,17 @@ def bench(command: Bench) -> None:
         return
     names = _wanted(command, earlier[0] if earlier else {})
     _check_out(command)
-    contents = []
-    for name, result in _measured(console, names, command.options):
-        content = result.as_dict()
+    results = []
+    for name, result in _run_all(console, names, quick=command.quick):
         if command.out is not None:
-            file = command.out / _file(name) if command.what == "all" else command.out
-            file.write_text(json.dumps(content, indent=1) + "\n")
+            file = command.out / f"{name}.json" if command.what == "all" else command.out
+            write_result(result, file)
         print_bench_result(console, result)
         if earlier and name in earlier[0]:
-            print_comparison(console, compared(earlier[0][name], content))
-        contents.append(content)
+            print_comparison(console, compare_results(earlier[0][name], result))
+        results.append(result)
     if command.page is not None:
-        _report().write_bench_report(contents, command.page)
+        _report().write_bench_report(results, command.page)
 
 
 def _report() -> ModuleType:
@@ -86,37 +69,34 @@ def _report() -> ModuleType:
         return report
 
 
-def _file(name: str) -> str:
-    """What the file of a bench is called in a folder for all."""
-    return f"{name.replace('-', '_')}.json"
+def _read(path: Path) -> dict[str, BenchResult]:
+    """Read the results of a file or a folder, by bench."""
+    files = [path]
+    if path.is_dir():
+        files = [file for name in BENCHES if (file := path / f"{name}.json").exists()]
+    if not files:
+        raise ValueError(f"compare must be a JSON file or a folder with some, got {path}")
+    results = map(read_result, files)
+    return {result.bench: result for result in results}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Results by the names of their benches, of a file or of a folder."""
-    files = [path / _file(name) for name in BENCHES] if path.is_dir() else [path]
-    found = [read_result(file) for file in files if not path.is_dir() or file.exists()]
-    for result in found:
-        compared(result, result)  # refuses what cannot be compared before anything is measured
-    if not found:
-        raise ValueError(f"compare must be a file or a folder that has some, got {path}")
-    return {result["bench"]: result for result in found}
+def _compare_files(console: Console, earlier: list[dict[str, BenchResult]]) -> None:
+    from cagepool.bench.compare import compare_results  # noqa: PLC0415 - needs SciPy
 
-
-def _compare_files(console: Console, earlier: list[dict[str, Any]]) -> None:
     if len(earlier) > 2:
         raise ValueError(f"compare takes one or two files, got {len(earlier)}")
     old, new = earlier
-    both = [name for name in old if name in new]
-    if not both:
+    common = [name for name in old if name in new]
+    if not common:
         raise ValueError(
             f"both files must be of the same bench, got {', '.join(old)} and {', '.join(new)}"
         )
-    for name in both:
-        print_comparison(console, compared(old[name], new[name]))
+    for name in common:
+        print_comparison(console, compare_results(old[name], new[name]))
 
 
-def _wanted(command: Bench, earlier: dict[str, Any]) -> list[Name]:
-    """What to measure; an earlier file says so where nobody else does."""
+def _wanted(command: Bench, earlier: Mapping[str, BenchResult]) -> list[BenchName]:
+    """Return the benches to run: the named one, else those of the earlier files, else all."""
     if command.what != "all":
         if earlier and command.what not in earlier:
             raise ValueError(
@@ -130,7 +110,7 @@ def _wanted(command: Bench, earlier: dict[str, Any]) -> list[Name]:
 
 
 def _check_out(command: Bench) -> None:
-    """Refuse before anything is measured."""
+    """Check the output files before anything is measured."""
     out, page = command.out, command.page
     if page is not None:
         _report()
@@ -144,36 +124,31 @@ def _check_out(command: Bench) -> None:
         raise ValueError(f"out must be a file in a folder that exists, got {out}")
 
 
-def _measured(
-    console: Console, names: list[Name], options: Options
-) -> Iterator[tuple[Name, Result]]:
-    """One after the other; those that cannot run here are left out, unless there is no other."""
-    if len(names) == 1 and (obstacle := BENCHES[names[0]].obstacle()):
-        raise ValueError(f"{names[0]} {obstacle}")
-    able = []
+def _run_all(
+    console: Console, names: list[BenchName], *, quick: bool
+) -> Iterator[tuple[BenchName, BenchResult]]:
+    """Run one bench after the other; of several, skip those whose libraries are missing."""
+    runnable = []
     for name in names:
-        if obstacle := _obstacle(name, several=len(names) > 1, quick=options.quick):
-            console.print(f"{name} is left out: it {obstacle}")
+        missing = BENCHES[name].missing_library()
+        if missing and len(names) == 1:
+            raise ValueError(f"{name} {missing}")
+        if missing:
+            console.print(f"{name} is skipped: it {missing}")
         else:
-            able.append(name)
-    for number, name in enumerate(able):
-        yield name, _one(name, options, number, len(able))
+            runnable.append(name)
+    for number, name in enumerate(runnable):
+        yield name, _run_with_progress(name, number, len(runnable), quick=quick)
 
 
-def _obstacle(name: Name, *, several: bool, quick: bool) -> str | None:
-    if several and quick and BENCHES[name].slow:
-        return "takes long to start; name it to measure it quickly"
-    return BENCHES[name].obstacle()
-
-
-def _one(name: Name, options: Options, number: int, count: int) -> Result:
-    """Measure one of so many, under a bar for it and, if there are several, one for all."""
+def _run_with_progress(name: BenchName, number: int, count: int, *, quick: bool) -> BenchResult:
+    """Run one of `count` benches with a progress bar, and one for all benches if there are more."""
     with progress_bars() as progress:
-        every = progress.add_task("all", total=count, completed=number, visible=count > 1)
+        total_bar = progress.add_task("all", total=count, completed=number, visible=count > 1)
         bar = progress.add_task(name, total=None)
 
-        def show(group: str, done: int, total: int) -> None:
-            progress.update(bar, description=f"{name}: {group}", completed=done, total=total)
-            progress.update(every, completed=number + done / max(total, 1))
+        def show(group: str, finished: int, total: int) -> None:
+            progress.update(bar, description=f"{name}: {group}", completed=finished, total=total)
+            progress.update(total_bar, completed=number + finished / max(total, 1))
 
-        return run(name, options, show)
+        return run_bench(name, BENCHES[name], show, quick=quick)

@@ -1,6 +1,5 @@
-"""`cagepool profile`: where the time of training or of stepping goes."""
+"""`cagepool profile`: print the time per stage of training or stepping, and write it to files."""
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,165 +14,160 @@ from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
 from cagepool import _optional
-from cagepool.bench.profile.result import MAIN
-from cagepool.bench.profile.result import Profile as Result
-from cagepool.bench.profile.step import StepConfig, profile_steps
+from cagepool.bench import profile as profiler
+from cagepool.bench.profile import MAIN, StepConfig
 from cagepool.cli.args import FLAGS
 from cagepool.cli.display import TrainDisplay, progress_bars
 from cagepool.cli.train import parsed, run_of, stop_on_interrupt
 from cagepool.train.config import TrainConfig
 
 KINDS = ("train", "step")
-PICTURES = (".svg", ".png", ".pdf")
-BAR = 18  # columns
+BAR_COLUMNS = 18
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Show where the time goes: cagepool profile -- train FLAGS, or cagepool profile -- step FLAGS.
+    """Profile training or stepping: cagepool profile -- train FLAGS, or -- step FLAGS.
 
-    Stages exclude each other and add up to the wall time. Flags of this command stand before the
-    two hyphens; `cagepool profile -- step --help` shows those of step.
+    Stages are exclusive and sum to the wall time. Flags of this command precede the two hyphens;
+    `cagepool profile -- step --help` prints those of step.
     """
 
     options: Annotated[Positional[tuple[str, ...]], arg(metavar="train|step FLAGS...")]
-    """What to do, with its flags, after two hyphens."""
+    """What to profile, with its flags, after two hyphens."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """JSON file to write."""
-    picture: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Picture to draw: .svg, .png or .pdf."""
+    speedscope: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Flame graph to write, a JSON file for https://www.speedscope.app."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(StepConfig):
-    """Step environments with random actions, and do nothing else."""
+    """Step environments with random actions."""
 
     def __post_init__(self) -> None:
-        """Leave the checks to what is profiled, whose errors read like all others."""
+        """Skip the checks: `StepConfig` makes them, with errors that read like all others."""
 
 
 def with_hyphens(arguments: Sequence[str]) -> Sequence[str]:
-    """The arguments with the two hyphens of a profile, if they were forgotten."""
-    places = [place for place, one in enumerate(arguments) if one in KINDS]
+    """Insert the two hyphens of a profile if they are missing."""
+    places = [place for place, argument in enumerate(arguments) if argument in KINDS]
     if arguments[:1] != ["profile"] or "--" in arguments or not places:
         return arguments
     return [*arguments[: places[0]], "--", *arguments[places[0] :]]
 
 
 def profile(command: Profile) -> None:
-    """Train or step, print where the time went, write JSON and draw a picture."""
+    """Profile training or stepping, print tables and write files."""
     _check(command)
-    kind, *rest = command.options
+    kind, *arguments = command.options
     if kind == "train":
-        result = _profiled_training(rest)
+        result = _profile_training(arguments)
     else:
-        step = tyro.cli(Step, prog="cagepool profile -- step", args=rest, config=FLAGS)
-        result = _profiled_steps(StepConfig(**vars(step)))
+        step = tyro.cli(Step, prog="cagepool profile -- step", args=arguments, config=FLAGS)
+        result = _profile_steps(StepConfig(**vars(step)))
     if command.out is not None:
-        command.out.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
+        profiler.write_profile(result, command.out)
+    if command.speedscope is not None:
+        profiler.write_speedscope(result, command.speedscope)
     _print(Console(highlight=False), result)
-    if command.picture is not None:
-        from cagepool.report.flame import draw_flame  # noqa: PLC0415 - needs Matplotlib
-
-        draw_flame(result.as_dict(), command.picture)
 
 
 def _check(command: Profile) -> None:
-    """Refuse before anything is measured."""
+    """Check the command before anything is measured."""
     if not command.options or command.options[0] not in KINDS:
         raise ValueError(
-            "a profile is of train or step, named with its flags after two hyphens "
+            "a profile needs train or step with its flags after two hyphens "
             f"(cagepool profile -- train), got {' '.join(command.options) or 'nothing'}"
         )
-    for name, file in (("out", command.out), ("picture", command.picture)):
+    for name, file in (("out", command.out), ("speedscope", command.speedscope)):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
             raise ValueError(f"{name} must be a file in a folder that exists, got {file}")
-    if command.picture is not None:
-        if command.picture.suffix not in PICTURES:
-            raise ValueError(
-                f"picture must end with {', '.join(PICTURES[:-1])} or {PICTURES[-1]}, "
-                f"got {command.picture}"
-            )
-        with _optional.require("a picture", "report", "matplotlib"):
-            pass
+    with _optional.require("a profile", "bench", "psutil"):
+        pass
 
 
-def _profiled_training(arguments: Sequence[str]) -> Result:
+def _profile_training(arguments: Sequence[str]) -> profiler.Profile:
     wanted = parsed(arguments)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
     with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
-        from cagepool.bench.profile.train import profile_training  # noqa: PLC0415
+        from cagepool.train import runner  # noqa: PLC0415
 
     console = Console(highlight=False, stderr=True)
     with TemporaryDirectory() as folder:
         if wanted.out is None and wanted.resume is None:
             wanted = replace(wanted, out=Path(folder) / "run")
         run = run_of(wanted)
-        display = TrainDisplay(console, TrainConfig.from_dict(run.settings))
+        config = TrainConfig.from_dict(run.settings)
+        display = TrainDisplay(console, config)
         try:
             with stop_on_interrupt(console) as should_stop, display:
-                return profile_training(run, display, should_stop)
-        except ValueError:  # such as an environment that can't be made: the folder is free again
+                return profiler.profile_training(
+                    config, lambda: runner.train(run, display, should_stop)
+                )
+        except ValueError:  # for example an environment that cannot be created
             if wanted.resume is None:
                 run.discard_if_unused()
             raise
 
 
-def _profiled_steps(config: StepConfig) -> Result:
+def _profile_steps(config: StepConfig) -> profiler.Profile:
     with progress_bars() as progress:
         bar = progress.add_task("stepping", total=config.steps)
-        return profile_steps(config, lambda done: progress.update(bar, completed=done))
+        return profiler.profile_steps(
+            config, lambda finished: progress.update(bar, completed=finished)
+        )
 
 
-def _print(console: Console, result: Result) -> None:
-    where = result.machine
-    load = f"load {where['load']} before and {result.load_after} after"
-    console.print(f"{where['processor']}, {where['cores']} cores, {load}")
+def _print(console: Console, result: profiler.Profile) -> None:
+    machine = result.machine
+    load = f"load {machine['load']} before and {result.load_after} after"
+    console.print(f"{machine['processor']}, {machine['cores']} cores, {load}")
     for thread in result.threads:
         _print_thread(console, result, thread)
-    _print_overhead(console, result)
+    overhead = result.overhead
+    console.print(
+        f"overhead of the profiler: {overhead.share:.2%} of the wall time, "
+        f"{overhead.entries:,} stages at {1e6 * overhead.seconds_per_entry:.2f} us; "
+        f"{overhead.recorded_share:.0%} of the wall time was recorded"
+    )
     _print_traffic(console, result)
-    for note in result.notes:
-        console.print(f"Note: {note}.")
 
 
-def _print_thread(console: Console, result: Result, thread: str) -> None:
-    right = (Column(name, justify="right") for name in ("seconds", "share", "us a step"))
-    title = "stage" if thread == MAIN else f"beside it: {thread}"
+def _print_thread(console: Console, result: profiler.Profile, thread: str) -> None:
+    right = (Column(name, justify="right") for name in ("seconds", "share", "us per step"))
+    title = "stage" if thread == MAIN else f"stage of {thread}"
     table = Table(title, *right, "", box=box.SIMPLE_HEAD)
-    stages = result.stages(thread)
-    for stage, seconds in stages.items():
-        table.add_row(stage, *_amounts(seconds, result), _blocks(seconds / result.wall_seconds))
+    stages = result.thread_stages(thread)
+    for name, seconds in stages.items():
+        table.add_row(name, *_figures(seconds, result), _bar(seconds / result.wall_seconds))
     table.add_section()
-    table.add_row("wall time", *_amounts(sum(stages.values()), result), "")
+    table.add_row("wall time", *_figures(sum(stages.values()), result), "")
     console.print(table)
 
 
-def _amounts(seconds: float, result: Result) -> tuple[str, str, str]:
+def _figures(seconds: float, result: profiler.Profile) -> tuple[str, str, str]:
     share = f"{100 * seconds / result.wall_seconds:.1f} %"
     return f"{seconds:.3f}", share, f"{1e6 * seconds / max(result.steps, 1):,.2f}"
 
 
-def _blocks(share: float) -> str:
-    """A bar, to an eighth of a column."""
-    whole, rest = divmod(round(8 * BAR * share), 8)
+def _bar(share: float) -> str:
+    """Horizontal bar with a resolution of one eighth of a column."""
+    whole, rest = divmod(round(8 * BAR_COLUMNS * share), 8)
     return "█" * whole + EIGHTHS[rest].strip()
 
 
-def _print_overhead(console: Console, result: Result) -> None:
-    cost = result.overhead
-    looked = f"looked into {cost['looked_into']} of {cost['slices']} slices"
-    turns = "unknown" if cost["by_turns"] is None else f"{cost['by_turns']:+.2%}"
-    console.print(
-        f"overhead: {cost['counted']:.2%} of the wall time by count, {turns} by turns ({looked})"
-    )
-
-
-def _print_traffic(console: Console, result: Result) -> None:
-    moved = result.traffic
-    console.print(
-        f"a step of all {moved['environments']:,.0f} environments ({result.steps:,} were played): "
-        f"{moved['messages']:,.1f} messages of {moved['message_bytes']:,.0f} bytes in all, "
-        f"{moved['array_bytes']:,.0f} bytes in arrays",
-    )
+def _print_traffic(console: Console, result: profiler.Profile) -> None:
+    traffic = result.traffic
+    amounts = [
+        f"{value:,.{digits}f} {unit}"
+        for value, digits, unit in (
+            (traffic.messages, 1, "messages"),
+            (traffic.message_bytes, 0, "bytes in messages"),
+            (traffic.array_bytes, 0, "bytes in arrays"),
+        )
+        if value is not None
+    ]
+    step = f"per step of all {result.environments:,} environments ({result.steps:,} steps)"
+    console.print(f"{step}: {', '.join(amounts) or 'traffic not counted'}")

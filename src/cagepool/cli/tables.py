@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from cagepool.bench.compare import Change, Comparison
-from cagepool.bench.measure import Measurement
-from cagepool.bench.result import Result
-from cagepool.bench.schema import split
+from cagepool.bench.schema import BenchResult, Measurement, split_settings
 from cagepool.evaluate import Score, ScoreTable
+
+if TYPE_CHECKING:  # needs SciPy
+    from cagepool.bench.compare import Change, Comparison
 
 NOTABLE_LOAD = 0.1  # share of the machine that other processes used
 VERDICT_STYLES = {"slower": "red", "faster": "green", "no change": ""}
@@ -55,13 +56,13 @@ def print_scores(
             console.print(f"  {reference.name}: {reference.total}", style="dim")
 
 
-def print_bench_result(console: Console, result: Result) -> None:
+def print_bench_result(console: Console, result: BenchResult) -> None:
     """Print the machine and its load, one table per group, and the ratios."""
     machine = result.machine
     load = f"load {machine['load']} before and {result.load_after} after"
     console.print(f"\n{machine['processor']}, {machine['cores']} cores, {load}")
-    if result.busy and result.busy.busy_elsewhere > NOTABLE_LOAD:
-        share = f"{result.busy.busy_elsewhere:.0%}"
+    if result.busy_elsewhere and result.busy_elsewhere > NOTABLE_LOAD:
+        share = f"{result.busy_elsewhere:.0%}"
         console.print(f"other processes used {share} of the machine meanwhile", style="yellow")
     console.print()
     for group, measurements in result.groups.items():
@@ -74,19 +75,22 @@ def print_bench_result(console: Console, result: Result) -> None:
 
 def _print_group(console: Console, group: str, measurements: list[Measurement]) -> None:
     """Print the common settings as heading, and one row per measurement with the others."""
-    differing, common = split([measurement.settings for measurement in measurements])
+    differing, common = split_settings([measurement.settings for measurement in measurements])
     console.print(f"{group}: {common}", style="bold")
     columns = [Column(name, justify="right") for name in (*differing, "ns per step", "steps/s")]
     table = Table(Column("contender", no_wrap=True), *columns, box=box.SIMPLE_HEAD)
     for measurement in measurements:
         settings = (str(measurement.settings.get(name, "")) for name in differing)
-        low, median, high = map(_format_figure, measurement.quartiles)
+        cost = measurement.nanoseconds_per_step
+        low, high = map(_format_figure, cost.quartiles)
         rate = _format_figure(measurement.steps_per_second)
-        table.add_row(measurement.name, *settings, f"{median} ({low}-{high})", rate)
+        table.add_row(
+            measurement.name, *settings, f"{_format_figure(cost.median)} ({low}-{high})", rate
+        )
     console.print(table)
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: Console, comparison: "Comparison") -> None:
     """Print significant changes, and the number of contenders without one."""
     for name, (old, new) in comparison.machine.items():
         console.print(f"{name} was {old}, now {new}: a possible cause of changes", style="yellow")
@@ -95,12 +99,12 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(_changes_table(changed))
     unchanged = len(comparison.changes) - len(changed)
     console.print(f"{_contenders(unchanged)}: no change{_noise_levels(comparison.changes)}")
-    for label, count in (("gone", len(comparison.gone)), ("new", len(comparison.added))):
+    for label, count in (("removed", len(comparison.removed)), ("added", len(comparison.added))):
         if count:
             console.print(f"{_contenders(count)}: {label}, nothing to compare with")
 
 
-def _changes_table(changes: list[Change]) -> Table:
+def _changes_table(changes: "list[Change]") -> Table:
     columns = [Column(name, justify="right") for name in ("before", "after", "change", "noise")]
     table = Table("contender", *columns, box=box.SIMPLE_HEAD)
     for change in changes:
@@ -113,7 +117,7 @@ def _changes_table(changes: list[Change]) -> Table:
     return table
 
 
-def _noise_levels(changes: list[Change]) -> str:
+def _noise_levels(changes: "list[Change]") -> str:
     """Median and maximum of the smallest change that would have been detected."""
     noises = sorted(change.noise for change in changes if change.verdict == "no change")
     if not noises:

@@ -11,7 +11,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from cagepool._stages import stage
 from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.envs.async_api import Ready
 from cagepool.envs.cage2_env import (
@@ -124,22 +123,21 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         """
         batch = self._acquire_batch()
         try:
-            with stage("env_step"):
-                if self._sent:
-                    check_none_pending(self._pending)
-                try:
-                    ended = self._step_batch(batch, actions, red_actions)
-                except TypeError:  # not a contiguous int64 array
-                    blue = as_int64s("actions", actions)
-                    red = None if red_actions is None else as_int64s("red_actions", red_actions)
-                    ended = self._step_batch(batch, blue, red)
-                infos = self._episode_infos(batch, batch.truncations) if ended else {}
-                rewards, truncations = batch.rewards, batch.truncations
-                terminations = self._terminations
-                if self._double_buffer is not None:
-                    rewards, truncations = rewards.copy(), truncations.copy()
-                    terminations = terminations.copy()
-                return batch.observations, rewards, terminations, truncations, infos
+            if self._sent:
+                check_none_pending(self._pending)
+            try:
+                ended = self._step_batch(batch, actions, red_actions)
+            except TypeError:  # not a contiguous int64 array
+                blue = as_int64s("actions", actions)
+                red = None if red_actions is None else as_int64s("red_actions", red_actions)
+                ended = self._step_batch(batch, blue, red)
+            infos = self._episode_infos(batch, batch.truncations) if ended else {}
+            rewards, truncations = batch.rewards, batch.truncations
+            terminations = self._terminations
+            if self._double_buffer is not None:
+                rewards, truncations = rewards.copy(), truncations.copy()
+                terminations = terminations.copy()
+            return batch.observations, rewards, terminations, truncations, infos
         finally:
             self._call_lock.release()
 
@@ -156,9 +154,8 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         blue = as_int64s("actions", actions)
         batch = self._acquire_batch()
         try:
-            with stage("env_step"):
-                self._swap_observations(batch)
-                batch.step(blue, None, games)
+            self._swap_observations(batch)
+            batch.step(blue, None, games)
             self._pending[games] = True
             self._sent.append(games)
         finally:

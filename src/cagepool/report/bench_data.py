@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cagepool.bench.registry import BENCHES
-from cagepool.bench.schema import settings, split
+from cagepool.bench import BENCHES, schema
+from cagepool.bench.schema import BenchResult, split_settings
 
 MIN_SWEEP_SIZES = 3  # fewer sizes are shown as separate groups
 BUSY_WARNING_SHARE = 0.1  # CPU share of other processes above which the page warns
@@ -82,34 +82,33 @@ class BenchData:
     memory: dict[str, list[dict[str, int]]] = field(default_factory=dict)
 
 
-def to_bench_data(result: Mapping[str, Any]) -> BenchData:
-    """Page content of one result of `read_result`."""
-    groups = [_to_group(title, rows) for title, rows in result["groups"].items()]
-    sweeps = _find_sweeps(groups, result.get("scaling", {}))
+def to_bench_data(result: BenchResult) -> BenchData:
+    """Page content of one result."""
+    groups = [_to_group(title, rows) for title, rows in result.groups.items()]
+    sweeps = _find_sweeps(groups, result.facts.get("scaling", {}))
     swept = [group for sweep in sweeps for group in sweep.groups]
-    name = result["bench"]
     return BenchData(
-        name=name,
-        about=next((entry.about for known, entry in BENCHES.items() if known == name), ""),
-        machine={key: str(value) for key, value in result["machine"].items()},
+        name=result.bench,
+        about=next((entry.summary for name, entry in BENCHES.items() if name == result.bench), ""),
+        machine={key: str(value) for key, value in result.machine.items()},
         system_load=_describe_load(result),
         groups=[group for group in groups if group not in swept],
         sweeps=sweeps,
-        ratios=result["ratios"],
-        memory=result.get("memory", {}),
+        ratios=result.ratios,
+        memory=result.facts.get("memory", {}),
     )
 
 
-def _to_group(title: str, rows: Sequence[Mapping[str, Any]]) -> Group:
-    columns, common = split([settings(row) for row in rows])
+def _to_group(title: str, rows: Sequence[schema.Measurement]) -> Group:
+    columns, common = split_settings([row.settings for row in rows])
     return Group(title, common, columns, [_to_measurement(row, columns) for row in rows])
 
 
-def _to_measurement(row: Mapping[str, Any], columns: Sequence[str]) -> Measurement:
-    cost = row["nanoseconds_per_step"]
-    low, high = cost["quartiles"]
-    values = [str(row.get(column, "")) for column in columns]
-    return Measurement(row["name"], values, (low, cost["median"], high))
+def _to_measurement(row: schema.Measurement, columns: Sequence[str]) -> Measurement:
+    cost = row.nanoseconds_per_step
+    low, high = cost.quartiles
+    values = [str(row.settings.get(column, "")) for column in columns]
+    return Measurement(row.name, values, (low, cost.median, high))
 
 
 def _find_sweeps(groups: Sequence[Group], scaling: Mapping[str, Any]) -> list[Sweep]:
@@ -146,8 +145,8 @@ def _recommendations(scaling: Mapping[str, Any]) -> list[str]:
     return [f"Fastest: {fastest}.", *crossings] if fastest else crossings
 
 
-def _describe_load(result: Mapping[str, Any]) -> str:
-    share = result.get("busy_elsewhere")
+def _describe_load(result: BenchResult) -> str:
+    share = result.busy_elsewhere
     if share is None:
         return ""
     warning = ": take the figures with care" if share > BUSY_WARNING_SHARE else ""

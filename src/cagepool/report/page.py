@@ -1,7 +1,7 @@
 """Render the report pages; each page is one HTML file that needs no other file."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
-from cagepool.bench.schema import read_result
+from cagepool.bench.schema import BenchResult, read_result
 from cagepool.report import breakdowns, plots, tables
 from cagepool.report.bench_data import BenchData, to_bench_data
 from cagepool.report.run_data import RunData, read_runs
@@ -54,8 +54,8 @@ def write_report(paths: Sequence[Path], out: Path) -> None:
     _write(page, out)
 
 
-def write_bench_report(results: Sequence[Mapping[str, Any]], out: Path) -> None:
-    """Write one page about results of benches as `read_result` returns them.
+def write_bench_report(results: Sequence[BenchResult], out: Path) -> None:
+    """Write one page about results of benches.
 
     Raises:
         ValueError: the page cannot be written.

@@ -27,7 +27,7 @@ DEFINITIONS = {"host": _core.Definition.HOST, "seed": _core.Definition.SEED}
 COUNTERS = ("compliant", "violations", "wasted", "fixes", "threat_steps")
 assert len(COUNTERS) == _core.COUNTER_COUNT
 # With fewer games per thread, synchronization costs more than a thread saves
-# (benchmarks/engine.json).
+# (benchmarks/results/engine.json).
 GAMES_PER_THREAD = 2048
 
 

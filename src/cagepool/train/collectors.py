@@ -3,6 +3,7 @@
 from concurrent.futures import Future
 from typing import Protocol
 
+from cagepool._stages import stage
 from cagepool.train.checkpointing import State
 from cagepool.train.config import TrainConfig
 from cagepool.train.learner import other_threads
@@ -92,7 +93,8 @@ class LocalCrew:
         """Wait for the rollout, or collect it."""
         if self._ahead is None:
             return self.station.collect()
-        collected = self._ahead.result()
+        with stage("thread_wait"):
+            collected = self._ahead.result()
         self._ahead = None
         return collected
 

@@ -2,6 +2,7 @@
 
 import torch
 
+from cagepool._stages import stage
 from cagepool.train.loss import LossParts, LossRule, Outputs, Part, Rows, write_slopes
 from cagepool.train.networks import Networks
 from cagepool.train.passes import Backward
@@ -20,12 +21,13 @@ class PartGradient:
 
     def write(self, rows: Rows, part: Part, rule: LossRule) -> LossParts:
         """Write into `flat` what these rows add to the gradient of their minibatch's loss."""
-        if len(self._inputs) != len(part.rows):
-            self._inputs = torch.empty(len(part.rows), rows.inputs.shape[1])
-        inputs = torch.index_select(rows.inputs, 0, part.rows, out=self._inputs)
-        outputs = Outputs(self._actor.run(inputs), self._critic.run(inputs)[:, 0])
-        slopes = Outputs(self._actor.slopes(), self._critic.slopes()[:, 0])
-        parts = write_slopes(outputs, rows, part, rule, slopes)
-        self._actor.back(inputs)
-        self._critic.back(inputs)
-        return parts
+        with stage("update"):  # in a thread of its own, if there are several
+            if len(self._inputs) != len(part.rows):
+                self._inputs = torch.empty(len(part.rows), rows.inputs.shape[1])
+            inputs = torch.index_select(rows.inputs, 0, part.rows, out=self._inputs)
+            outputs = Outputs(self._actor.run(inputs), self._critic.run(inputs)[:, 0])
+            slopes = Outputs(self._actor.slopes(), self._critic.slopes()[:, 0])
+            parts = write_slopes(outputs, rows, part, rule, slopes)
+            self._actor.back(inputs)
+            self._critic.back(inputs)
+            return parts

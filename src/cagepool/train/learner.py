@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cagepool._stages import stage
 from cagepool.train.adam import Adam
 from cagepool.train.advantage import advantages
 from cagepool.train.config import PpoConfig
@@ -61,7 +62,8 @@ class Learner:
         self.learning_rate = _between(config.learning_rate_end, config.learning_rate, left)
         entropy = _between(config.ent_coef_end, config.ent_coef, left)
         rule = LossRule(config.clip_range, config.clip_range_vf, entropy)
-        rows, explained = self.rows(rollout)
+        with stage("advantages"):
+            rows, explained = self.rows(rollout)
         parts: list[LossParts] = []
         norms: list[float] = []
         for _ in range(config.n_epochs):
@@ -143,7 +145,9 @@ class Learner:
             self._executor.submit(gradient.write, rows, part, rule)
             for gradient, part in zip(others, rest, strict=True)
         ]
-        parts = [mine.write(rows, first, rule), *(one.result() for one in elsewhere)]
+        parts = [mine.write(rows, first, rule)]
+        with stage("thread_wait"):
+            parts += [one.result() for one in elsewhere]
         torch.sum(torch.stack([one.flat for one in (mine, *others)]), 0, out=self._gradient)
         of_actor, of_critic = self.networks.halves(self._gradient)
         norms.append(_clip(of_actor, self._config.max_grad_norm))

@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from cagepool._optional import require
+from cagepool._stages import stage
 from cagepool.train.checkpointing import State
 from cagepool.train.collectors import Crew, LocalCrew
 from cagepool.train.config import TrainConfig
@@ -69,7 +70,8 @@ class Trainer:
             if self.config.ppo.overlap and not crew.is_over:
                 crew.begin(self.learner.networks)
             progress = self.episodes / self.config.run.total_episodes
-            learned = self.learner.update(collected.rollout, progress)
+            with stage("update"):
+                learned = self.learner.update(collected.rollout, progress)
             self.number += 1
             self.episodes = episodes
             yield Update(

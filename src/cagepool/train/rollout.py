@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from cagepool import _core
+from cagepool._stages import stage
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.features import FeatureEncoder
@@ -123,16 +124,20 @@ class Collector:
         return finished
 
     def _choose(self, actor: Forward, rollout: Rollout, step: int, uniforms: Float32s) -> None:
-        logits = actor.run(torch.from_numpy(rollout.inputs[step])).numpy()
+        with stage("policy_forward"):
+            logits = actor.run(torch.from_numpy(rollout.inputs[step])).numpy()
         masks = None if rollout.masks is None else rollout.masks[step]
         choices = rollout.choices[step]
-        _core.sample_choices(logits, masks, uniforms, choices, rollout.log_probabilities[step])
-        np.take(self.inputs.action_indices, choices, out=self._actions)
+        with stage("sampling"):
+            _core.sample_choices(logits, masks, uniforms, choices, rollout.log_probabilities[step])
+            np.take(self.inputs.action_indices, choices, out=self._actions)
 
     def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
         if self.tracker is not None:
-            self.tracker.update(self.envs.true_state, self._actions)  # type: ignore[attr-defined]
-        observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
+            with stage("compliance"):
+                self.tracker.update(self.envs.true_state, self._actions)  # type: ignore[attr-defined]
+        with stage("env_step"):
+            observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         self.returns += rewards
         self.lengths += 1
         if self._has_order:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cagepool._stages import stage
 from cagepool.envs.make import make_training_vec
 from cagepool.evaluate.policy import PolicySettings, feature_encoder
 from cagepool.sim import orders
@@ -101,8 +102,9 @@ class Station:
         last = self.rollouts[0]
         self.rollouts.reverse()
         rollout = self.rollouts[0]
-        rollout.begin(last)
-        finished = self.collector.collect(self._actor, rollout, self._rng)
+        with stage("rollout"):
+            rollout.begin(last)
+            finished = self.collector.collect(self._actor, rollout, self._rng)
         return Collected(rollout, finished, time.perf_counter() - start)
 
     def state(self) -> tuple[Arrays, State]:

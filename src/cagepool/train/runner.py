@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from cagepool import runs
+from cagepool._stages import stage
 from cagepool.evaluate.policy import Policy
 from cagepool.train.appraisal import write_outcome
 from cagepool.train.config import TrainConfig
@@ -56,15 +58,21 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
         OSError: something can't be written; the last checkpoint is still there.
     """
     config = TrainConfig.from_dict(run.settings)
-    with run.lock(), Trainer(config) as trainer:
+    with ExitStack() as stack:
+        stack.enter_context(run.lock())
+        with stage("setup"):
+            trainer = stack.enter_context(Trainer(config))
         progress, resumed_at = _resumed(run, trainer)
         if resumed_at is None and config.run.start_from is not None:
             _take_over(trainer, run.path / config.run.start_from)
-        with Recorder(run, resumed_at) as recorder:
+        with stage("setup"):
+            recorder = Recorder(run, resumed_at)
+        with recorder:
             is_over = _Session(run, trainer, recorder, progress).play(listener, should_stop)
         if is_over and config.order.order is not None:
             weights = trainer.learner.networks.arrays()
-            write_outcome(run, config, progress.gate, Policy(weights, config.as_dict()))
+            with stage("evaluation"):
+                write_outcome(run, config, progress.gate, Policy(weights, config.as_dict()))
         return is_over
 
 
@@ -131,9 +139,10 @@ class _Session:
             now = time.perf_counter()
             known = update.wait_seconds + update.update_seconds
             progress.seconds += now - mark
-            row = self._recorder.update(update, progress.seconds, now - mark - known)
+            with stage("logging"):
+                row = self._recorder.update(update, progress.seconds, now - mark - known)
+                listener.updated(row)
             mark = now
-            listener.updated(row)
             is_over = self._is_over(row)
             if is_over or self._is_check_due(update.episodes):
                 self._check(row, listener)
@@ -162,7 +171,9 @@ class _Session:
         """Score the policy, and keep it if none was better."""
         progress, config = self._progress, self._config
         networks = self._trainer.learner.networks
-        made = check(config, networks) if config.env.is_cage else check_of_returns(progress.returns)
+        with stage("evaluation"):
+            is_cage = config.env.is_cage
+            made = check(config, networks) if is_cage else check_of_returns(progress.returns)
         progress.checked = int(row["episodes"])
         progress.returns = []
         known = not math.isnan(made.score)
@@ -171,15 +182,18 @@ class _Session:
         if is_best:
             progress.best = made.score
             state = {name: row[name] for name in ("update", "episodes", "steps")}
-            self._run.save_checkpoint("best", networks.arrays(), {**state, "score": made.score})
-        self._recorder.check(row, made, is_best=is_best)
-        listener.checked(row, made, is_best=is_best)
+            with stage("checkpoint"):
+                self._run.save_checkpoint("best", networks.arrays(), {**state, "score": made.score})
+        with stage("logging"):
+            self._recorder.check(row, made, is_best=is_best)
+            listener.checked(row, made, is_best=is_best)
 
     def _keep(self, *, finished: bool = False) -> None:
         arrays, state = self._trainer.state()
         progress = asdict(self._progress)
-        self._run.save_checkpoint(
-            "last",
-            arrays,
-            {**state, "progress": progress, "finished": finished, **_stopped(self._progress)},
-        )
+        with stage("checkpoint"):
+            self._run.save_checkpoint(
+                "last",
+                arrays,
+                {**state, "progress": progress, "finished": finished, **_stopped(self._progress)},
+            )

@@ -12,7 +12,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from cagepool._stages import stage
 from cagepool.envs.async_api import Ready
 from cagepool.envs.env_fns import EnvFn
 from cagepool.envs.space_tree import Tree, assign_actions, copy_tree, take_rows
@@ -110,19 +109,18 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             EnvironmentFault: an environment failed; all workers have ended.
         """
         pool = self._open_pool()
-        with stage("env_step"):
-            check_none_pending(pool.pending)
-            self._check_needs_no_reset(_ALL_ROWS)
-            assign_actions(pool.arrays.actions, _ALL_ROWS, actions)
-            with pool:
-                pool.request_step_all()
-                infos = self._wait_for_answers(pool, self.num_envs)
-            arrays = pool.arrays
-            results = (arrays.rewards, arrays.terminations, arrays.truncations)
-            if self._copy:
-                results = (results[0].copy(), results[1].copy(), results[2].copy())
-            self._note_ends(_ALL_ROWS, results[1], results[2])
-            return self._observations(pool), *results, infos
+        check_none_pending(pool.pending)
+        self._check_needs_no_reset(_ALL_ROWS)
+        assign_actions(pool.arrays.actions, _ALL_ROWS, actions)
+        with pool:
+            pool.request_step_all()
+            infos = self._wait_for_answers(pool, self.num_envs)
+        arrays = pool.arrays
+        results = (arrays.rewards, arrays.terminations, arrays.truncations)
+        if self._copy:
+            results = (results[0].copy(), results[1].copy(), results[2].copy())
+        self._note_ends(_ALL_ROWS, results[1], results[2])
+        return self._observations(pool), *results, infos
 
     @one_thread_at_a_time
     def send(self, actions: Any, ids: ArrayLike | None = None) -> None:
@@ -134,12 +132,11 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
                 yet received.
         """
         pool = self._open_pool()
-        with stage("env_step"):
-            checked = check_ids(ids, pool.pending)
-            self._check_needs_no_reset(checked)
-            assign_actions(pool.arrays.actions, checked, actions)
-            with pool:
-                pool.request_steps(checked)
+        checked = check_ids(ids, pool.pending)
+        self._check_needs_no_reset(checked)
+        assign_actions(pool.arrays.actions, checked, actions)
+        with pool:
+            pool.request_steps(checked)
 
     @one_thread_at_a_time
     def recv(self, min_ready: int = 1) -> Ready:
@@ -149,13 +146,12 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             EnvironmentFault: an environment failed; all workers have ended.
         """
         pool = self._open_pool()
-        with stage("env_step"):
-            check_min_ready(min_ready, pool.pending_count)
-            with pool:
-                pool.poll(0.0)
-                while pool.answered_count < min_ready:
-                    pool.poll()
-                return self._take_ready(pool)
+        check_min_ready(min_ready, pool.pending_count)
+        with pool:
+            pool.poll(0.0)
+            while pool.answered_count < min_ready:
+                pool.poll()
+            return self._take_ready(pool)
 
     async def arecv(self, min_ready: int = 1) -> Ready:
         """`recv` for asyncio: other tasks run during the wait."""

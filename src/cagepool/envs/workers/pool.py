@@ -17,7 +17,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
 from cagepool import _core
-from cagepool._stages import count, stage
+from cagepool._stages import count_message, stage
 from cagepool.envs.env_fns import EnvFn
 from cagepool.envs.space_tree import map_tree
 from cagepool.envs.vector_args import Autoreset
@@ -307,8 +307,7 @@ class WorkerPool:
             self._write_now(worker, content)
 
     def _write_now(self, worker: WorkerProcess, content: bytes) -> None:
-        count("messages")
-        count("message_bytes", len(content))
+        count_message(len(content))
         try:
             worker.write(content, self.config.timeout)
         except PipeClosed:
@@ -318,8 +317,7 @@ class WorkerPool:
 
     def _read_answers(self, worker: WorkerProcess) -> None:
         data = worker.reader.read_bytes()
-        count("messages")
-        count("message_bytes", len(data))
+        count_message(len(data))
         try:
             words, messages = worker.reader.parse(data)
         except PipeClosed:

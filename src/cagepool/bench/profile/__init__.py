@@ -1,1 +1,0 @@
-"""Where the time of training and of stepping goes, stage by stage."""
