@@ -1,6 +1,5 @@
-"""Many games of CAGE Challenge 2 at once: exact, native, behind Gymnasium's interfaces."""
+"""CAGE Challenge 2, exact and natively fast, as Gymnasium environments."""
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from cagepool.envs import make_vec
@@ -8,14 +7,19 @@ from cagepool.envs import make_vec
 if TYPE_CHECKING:
     from cagepool.evaluate.policy import load
 
-__version__ = version("cagepool")
+    __version__: str
+
 __all__ = ["__version__", "load", "make_vec"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `load` on first use: environments alone need none of its libraries."""
-    if name != "load":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cagepool.evaluate.policy import load  # noqa: PLC0415
+    """Import on first use what an environment does not need, since workers import this package."""
+    if name == "load":
+        from cagepool.evaluate.policy import load  # noqa: PLC0415
 
-    return load
+        return load
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("cagepool")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

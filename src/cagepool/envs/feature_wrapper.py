@@ -36,9 +36,9 @@ class FeatureVectorEnv(VectorWrapper):
         """
         shape = envs.single_observation_space.shape
         if shape != (_core.OBSERVATION_SIZE,):
-            raise ValueError(f"inputs are made of CAGE-2's 52 values, got observations of {shape}")
+            raise ValueError(f"features need CAGE-2's 52 values, got observations of {shape}")
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError("inputs need environments with autoreset same_step")
+            raise ValueError("features need environments with autoreset same_step")
         super().__init__(envs)
         self._encoder = FeatureEncoder(config, envs.num_envs, horizon=max_steps)
         if config.order_input:
@@ -60,7 +60,7 @@ class FeatureVectorEnv(VectorWrapper):
             ValueError: the options have a `reset_mask`.
         """
         if options and "reset_mask" in options:
-            raise ValueError("inputs are of games that are reset together, got a reset_mask")
+            raise ValueError("features need games that are reset together, got a reset_mask")
         observations, infos = self.env.reset(seed=seed, options=options)
         self._encoder.reset()
         return self._encode(observations), infos
