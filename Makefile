@@ -72,7 +72,7 @@ native-build: setup
 		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON
 
 # On an idle machine. CYBORG_PYTHON, a Python with CybORG and cagepool, and MINICAGE, the folder of mini_CAGE, add
-# these to the measurement.
+# these to the measurement; without them the new files lack their figures.
 figures: native-build ## measure everything in benchmarks/results again, then write the pages
 	$(BIN)/cagepool bench --out benchmarks/results
 	$(BIN)/python -m benchmarks --other-build build/native-python \

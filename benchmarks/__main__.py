@@ -50,7 +50,7 @@ def benches(options: Options) -> dict[str, Bench]:
         return measure_sustained(config, progress)
 
     return {
-        "engine_peers": Bench("engine beside other engines", engine_peers),
+        "engine_peers": Bench("engine compared with other engines", engine_peers),
         "true_state": Bench("cost of reading the true state", _true_state),
         "memory": Bench("memory of games and workers", _memory),
         "sustained": Bench("episodes per second for a minute", sustained),
@@ -120,6 +120,9 @@ def main(options: Options) -> None:
             print(f"{name} is left out: it {missing}")
             continue
         result = run_bench(name, known[name], _print_group, quick=options.quick)
+        if not result.ratios:
+            print(f"{name} is left out: nothing to compare with was given")
+            continue
         write_result(result, options.out / f"{name}.json")
         for ratio, value in result.ratios.items():
             print(f"{value:12,.3f}  {ratio}")

@@ -1,4 +1,4 @@
-"""Engine beside other engines: another build of cagepool, CybORG and MiniCAGE."""
+"""Engine compared with another build of cagepool, CybORG and MiniCAGE."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Training with Ray actors beside training without, on this machine."""
+"""Training with Ray actors compared with training without Ray."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

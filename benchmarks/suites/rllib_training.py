@@ -1,4 +1,4 @@
-"""RLlib's PPO on native pools, beside RLlib with one process per game."""
+"""RLlib's PPO on native pools compared with one process per game."""
 
 import logging
 import os

@@ -98,8 +98,8 @@ def _train(progress: Progress, *, quick: bool) -> Figures:
 
 BENCHES: dict[BenchName, Bench] = {
     "engine": Bench("native games", _engine),
-    "workers": Bench("worker processes beside other vector environments", _workers),
+    "workers": Bench("worker processes compared with other vector environments", _workers),
     "scaling": Bench("throughput by number of environments and backend", _scaling),
     "stragglers": Bench("environments of unequal speed, barrier and asynchronous", _stragglers),
-    "train": Bench("training, beside Stable-Baselines3", _train, TORCH),
+    "train": Bench("training compared with Stable-Baselines3", _train, TORCH),
 }

@@ -1,4 +1,4 @@
-"""Interleaved timing: contenders take turns in one run, so that drift affects all of them alike."""
+"""Interleaved timing: one round measures every contender, so that drift affects all alike."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -222,7 +222,7 @@ def _auto_ratios(groups: Groups, auto: Mapping[str, str]) -> dict[str, float]:
 
 
 def _cost_model(by_backend: Mapping[str, Curve]) -> dict[str, Any]:
-    """Microseconds of the cost model of `auto_backend`, beside those fitted to this run."""
+    """Microseconds of the cost model of `auto_backend`, and those fitted to this run."""
     cores = usable_cores()
     return {
         name: {

@@ -1,4 +1,4 @@
-"""Throughput of training: rollouts alone and whole updates, beside Stable-Baselines3."""
+"""Throughput of training: rollouts alone and whole updates, compared with Stable-Baselines3."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,7 +1,7 @@
 """Worker processes: overhead per step, and throughput with environments of unequal speed.
 
-The overhead is measured with environments that cost almost nothing, beside the vector environments
-of other libraries. The stragglers bench compares `step` (barrier) and `send`/`recv` (asynchronous)
+The overhead is measured with environments that cost almost nothing, and compared with that of
+other libraries. The stragglers bench compares `step` (barrier) and `send`/`recv` (asynchronous)
 with the throughput at which no environment waits for another.
 """
 

@@ -39,7 +39,7 @@ class Bench:
 
 def bench(command: Bench) -> None:
     """Run benches, print tables, write files, and print the changes since an earlier run."""
-    with _optional.require("bench", "bench", "psutil", "scipy"):
+    with _optional.require("a bench", "bench", "psutil", "scipy"):
         from cagepool.bench.compare import compare_results  # noqa: PLC0415
 
     console = CommandConsole(markup=False)
