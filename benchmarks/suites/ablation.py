@@ -16,7 +16,7 @@ from cagepool.evaluate import Trial, score_table
 from cagepool.evaluate.policy import PolicyDefender
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
-from cagepool.train.evaluation import Check
+from cagepool.train.evaluation import PeriodicScore
 from cagepool.train.logging import Row
 
 EPISODES = 15_000
@@ -38,10 +38,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 class NullListener:
     """Listener that ignores everything."""
 
-    def updated(self, row: Row) -> None:
+    def on_update(self, row: Row) -> None:
         """Ignore updates."""
 
-    def checked(self, row: Row, check: Check, *, is_best: bool) -> None:
+    def on_evaluation(self, row: Row, score: PeriodicScore, *, is_best: bool) -> None:
         """Ignore evaluations."""
 
 

@@ -17,7 +17,7 @@ from cagepool.bench import system_load
 from cagepool.sim.orders import NAMED_ORDERS
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
-from cagepool.train.evaluation import Check
+from cagepool.train.evaluation import PeriodicScore
 from cagepool.train.logging import Row
 from cagepool.train.ppo import Trainer
 
@@ -32,11 +32,11 @@ class LastRow:
 
     row: Row
 
-    def updated(self, row: Row) -> None:
+    def on_update(self, row: Row) -> None:
         """Keep the row of an update."""
         self.row = row
 
-    def checked(self, row: Row, check: Check, *, is_best: bool) -> None:
+    def on_evaluation(self, row: Row, score: PeriodicScore, *, is_best: bool) -> None:
         """Ignore evaluations."""
 
 

@@ -9,7 +9,7 @@ from cagepool.bench.schema import Groups, rates
 from cagepool.bench.train import TrainBenchConfig, update_contender
 from cagepool.train.config import TrainConfig
 from cagepool.train.ppo import Trainer
-from cagepool.train.ray import connected
+from cagepool.train.ray import cluster_connection
 
 LOCAL = "no Ray"
 
@@ -26,13 +26,13 @@ class RayConfig:
 
 def measure_ray(config: RayConfig, progress: Progress) -> Figures:
     """Measure rollouts alone, then whole updates; all trainers exist all the time."""
-    with connected(None, 1), ExitStack() as stack:
+    with cluster_connection(None, 1), ExitStack() as stack:
         progress("starting actors", 0, 1)
         trainers = {
             name: stack.enter_context(Trainer(settings)) for name, settings in _variants(config)
         }
         rollouts = [
-            update_contender(name, trainer.config, trainer.collect_only)
+            update_contender(name, trainer.config, trainer.collect)
             for name, trainer in trainers.items()
             if not trainer.config.ppo.overlap  # overlap changes when they collect, not how
         ]

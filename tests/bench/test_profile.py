@@ -30,7 +30,7 @@ from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from tests.bench.fake_envs import SLEEP_SECONDS, SleepyEnv
 from tests.test_stages import FakeClock
-from tests.train.listening import Silent, never
+from tests.train.null_listener import NullListener, never
 
 SLEEPY = "tests.bench.fake_envs:sleepy_env"
 SMALL: dict[str, Any] = {
@@ -64,7 +64,7 @@ def step_profile(**settings: Any) -> Profile:
 def train_profile(folder: Path, **settings: Any) -> tuple[Profile, Columns]:
     config = TrainConfig.from_flat(**{**SMALL, **settings})
     run = runs.create(folder, config.as_dict(), "0")
-    profile = profile_training(config, lambda: runner.train(run, Silent(), never))
+    profile = profile_training(config, lambda: runner.train(run, NullListener(), never))
     check_sums(profile)
     return profile, run.metrics()
 

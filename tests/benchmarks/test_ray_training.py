@@ -8,8 +8,8 @@ from benchmarks.suites.ray_training import RayConfig, measure_ray
 from cagepool.bench.contenders import DummyEnv, ray_actors
 from cagepool.bench.measure import Pace
 from cagepool.bench.schema import rates
-from cagepool.train.ray import connected
-from tests.train.cluster.nodes import loose_ends
+from cagepool.train.ray import cluster_connection
+from tests.train.ray.local_cluster import ignore_leaked_processes
 
 
 @pytest.mark.ray
@@ -18,7 +18,7 @@ def test_training_with_and_without_actors_is_measured_interleaved() -> None:
     progress: list[tuple[str, int, int]] = []
     config = RayConfig(pace=pace, n_envs=4, update_steps=5, actors=(1,))
 
-    with loose_ends():
+    with ignore_leaked_processes():
         figures = measure_ray(config, lambda *done: progress.append(done))
 
     rate = rates(figures.groups["training"])
@@ -31,7 +31,7 @@ def test_training_with_and_without_actors_is_measured_interleaved() -> None:
 
 @pytest.mark.ray
 def test_one_ray_actor_per_environment_is_a_contender() -> None:
-    with loose_ends(), connected(None, 1), ExitStack() as stack:
+    with ignore_leaked_processes(), cluster_connection(None, 1), ExitStack() as stack:
         contender = ray_actors([DummyEnv] * 2, stack)
         assert contender.steps_per_call == 2
         assert contender.timer(3) > 0

@@ -18,7 +18,7 @@ from cagepool.cli.main import run
 from cagepool.evaluate.policy import load
 from tests.cli.command import PLAIN
 from tests.cli.training import SMALL, Screen
-from tests.train.kept import outcome
+from tests.train.run_results import run_results
 
 LONG = ("--total-episodes", "1000000", "--checkpoint-seconds", "1000000")
 LIMITED = """
@@ -136,21 +136,21 @@ def test_a_stopped_run_goes_on_to_the_numbers_of_another(
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert run(["train", *settings, "--out", str(whole)]) == 0
     with monkeypatch.context() as patch:
-        patch.setattr("cagepool.cli.display.TrainDisplay.updated", interrupt_at(3))
+        patch.setattr("cagepool.cli.display.TrainDisplay.on_update", interrupt_at(3))
         assert run(["train", *settings, "--out", str(stopped)]) == 130
     assert f"stopped; resume with: cagepool train --resume {stopped}" in capsys.readouterr().out
 
     assert run(["train", "--resume", str(stopped), "--seed", "4"]) == 0
 
-    assert outcome(stopped) == outcome(whole)
+    assert run_results(stopped) == run_results(whole)
 
 
 def interrupt_at(update: int) -> Callable[[Any, Any], None]:
-    def updated(_display: Any, row: Any) -> None:
+    def on_update(_display: Any, row: Any) -> None:
         if row["update"] == update:
             signal.raise_signal(signal.SIGINT)
 
-    return updated
+    return on_update
 
 
 def test_settings_come_from_a_preset_then_a_file_then_flags(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_settings_come_from_a_preset_then_a_file_then_flags(tmp_path: Path) -> N
     assert (settings["env"]["n_envs"], settings["run"]["total_episodes"]) == (4, 12)
     assert settings["ppo"]["n_minibatches"] != 4  # of the preset
     assert runs.open_run(tmp_path / "b").settings == settings
-    assert outcome(tmp_path / "b") == outcome(tmp_path / "a")
+    assert run_results(tmp_path / "b") == run_results(tmp_path / "a")
 
 
 def test_help_explains_every_setting(capsys: Screen) -> None:
@@ -191,7 +191,7 @@ def test_help_explains_every_setting(capsys: Screen) -> None:
 
 @pytest.mark.parametrize(
     ("env", "backend"),
-    [("CartPole-v1", "sync"), ("tests.train.scripted:Recall", "workers")],
+    [("CartPole-v1", "sync"), ("tests.train.toy_envs:Recall", "workers")],
 )
 def test_other_environments_are_trained_too(tmp_path: Path, env: str, backend: str) -> None:
     path = tmp_path / "run"

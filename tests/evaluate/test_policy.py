@@ -12,10 +12,9 @@ from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.evaluate.policy import Policy, PolicySettings, feature_encoder, load
 from cagepool.train.config import TrainConfig
+from cagepool.train.learner import MlpForward
 from cagepool.train.networks import Networks
-from cagepool.train.passes import Forward
-from cagepool.train.rollout import Collector
-from cagepool.train.rollout_buffer import Rollout, Shape
+from cagepool.train.rollout import EnvSampler, Rollout, RolloutShape
 from cagepool.types import Arrays
 from tests.evaluate.folders import add_checkpoint, make_run
 from tests.sim.games import start_batch
@@ -23,7 +22,7 @@ from tests.sim.games import start_batch
 GAMES, STEPS = 5, 40
 
 
-class Chosen(Forward):
+class Chosen(MlpForward):
     """Remembers the logits of every step."""
 
     def __init__(self, networks: Networks) -> None:
@@ -50,34 +49,34 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_a_policy_sees_what_the_collector_saw_through_whole_games(config: TrainConfig) -> None:
+def test_a_policy_sees_the_features_of_the_rollout_in_whole_games(config: TrainConfig) -> None:
     inputs = feature_encoder(PolicySettings.from_dict(config.as_dict()), GAMES)
     networks = loud(
         Networks(inputs.size, inputs.n_choices, config.ppo.hidden, config.ppo.activation, 1)
     )
     envs = NativeVectorEnv(GAMES, autoreset="same_step", copy=False, red="mix", max_steps=7)
-    collector = Collector(envs, inputs, 1000, 1.0)
+    sampler = EnvSampler(envs, inputs, 1000, 1.0, np.random.default_rng(0))
     rollout = Rollout(
-        Shape(STEPS, GAMES, inputs.size, inputs.n_choices, config.features.action_masking)
+        RolloutShape(STEPS, GAMES, inputs.size, inputs.n_choices, config.features.action_masking)
     )
-    collector.start(3, rollout)
+    sampler.reset(3, rollout)
     actor = Chosen(networks)
-    collector.collect(actor, rollout, np.random.default_rng(0))
+    sampler.collect(actor, rollout)
 
     policy = Policy(networks.arrays(), config.as_dict())
     policy.begin(GAMES)
     for step in range(STEPS):
-        logits = policy.logits(np.ascontiguousarray(rollout.inputs[step, :, :52]))
+        logits = policy.logits(np.ascontiguousarray(rollout.features[step, :, :52]))
         allowed = logits > -1e29
-        if rollout.masks is not None:
-            np.testing.assert_array_equal(allowed, rollout.masks[step])
-        np.testing.assert_array_equal(policy._rows, rollout.inputs[step])
+        if rollout.action_masks is not None:
+            np.testing.assert_array_equal(allowed, rollout.action_masks[step])
+        np.testing.assert_array_equal(policy._rows, rollout.features[step])
         # NumPy and PyTorch add up in different orders.
         expected = actor.seen[step][allowed]
         np.testing.assert_allclose(logits[allowed], expected, rtol=1e-4, atol=1e-5)
-        policy._last_actions = inputs.action_indices[rollout.choices[step]]
-        policy.reset(np.flatnonzero(rollout.ends[step]))
-    assert rollout.ends.sum() > GAMES
+        policy._last_actions = inputs.action_indices[rollout.actions[step]]
+        policy.reset(np.flatnonzero(rollout.dones[step]))
+    assert rollout.dones.sum() > GAMES
 
 
 def loud(networks: Networks) -> Networks:

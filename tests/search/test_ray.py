@@ -12,10 +12,10 @@ from cagepool import runs
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import read_decisions
-from cagepool.train.ray import trainings
+from cagepool.train.ray import executor
 from tests.search.null_listener import NullListener
 from tests.search.test_search import QUICK, run_search, tables_without_times
-from tests.train.cluster.nodes import TwoNodes, two_nodes
+from tests.train.ray.local_cluster import TwoNodes, two_nodes
 
 pytestmark = pytest.mark.ray
 
@@ -47,7 +47,7 @@ def cluster(here: Path) -> Iterator[TwoNodes]:
 @pytest.fixture(scope="module")
 def undisturbed(cluster: TwoNodes, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search with two concurrent trainings and no interruption."""
-    assert cluster.alive() == 2
+    assert cluster.alive_nodes() == 2
     return run_search(tmp_path_factory.mktemp("undisturbed") / "search", **LONG).path
 
 
@@ -72,7 +72,7 @@ def test_a_killed_node_changes_no_result_and_is_counted(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trainings, "ASKING_SECONDS", 0.05)  # so that the node is killed in time
+    monkeypatch.setattr(executor, "POLL_SECONDS", 0.05)  # so that the node is killed in time
     killed: list[bool] = []
 
     def kill() -> bool:

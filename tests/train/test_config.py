@@ -129,10 +129,10 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
     [
         ("Nothing-v0", "an id that Gymnasium knows, or module:function; got 'Nothing-v0'"),
         ("no_such_module:make", "got 'no_such_module:make'"),
-        ("tests.train.scripted:Missing", "got 'tests.train.scripted:Missing'"),
+        ("tests.train.toy_envs:Missing", "got 'tests.train.toy_envs:Missing'"),
         ("tests.no_such_module:make", "module of env can't be imported: .*no_such_module"),
-        ("tests.train.scripted:Shifted", r"Discrete and begin at 0, .* has Discrete\(3, start=1\)"),
-        ("tests.train.scripted:Steered", r"Discrete and begin at 0, .* has Box\("),
+        ("tests.train.toy_envs:Shifted", r"Discrete and begin at 0, .* has Discrete\(3, start=1\)"),
+        ("tests.train.toy_envs:Steered", r"Discrete and begin at 0, .* has Box\("),
         (":make", "got ':make'"),
     ],
 )

@@ -20,7 +20,7 @@ from cagepool.bench.measure import (
 from cagepool.bench.schema import Groups, rates
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import use_threads
+from cagepool.train.learner import set_torch_threads
 from cagepool.train.ppo import Trainer
 
 WITHOUT_ORDER, WITH_ORDER = "all features, 2 threads", "all features, 2 threads, with an order"
@@ -78,7 +78,7 @@ def training_ratios(groups: Groups) -> dict[str, float]:
 def rollout_contender(name: str, config: TrainConfig, stack: ExitStack) -> Contender:
     """Create a trainer that collects one rollout per call and does not learn."""
     trainer = stack.enter_context(Trainer(config))
-    return update_contender(name, config, trainer.collect_only)
+    return update_contender(name, config, trainer.collect)
 
 
 def trainer_contender(name: str, config: TrainConfig, stack: ExitStack) -> Contender:
@@ -167,10 +167,10 @@ def _with_torch_threads(timer: Timer, threads: int) -> Timer:
     """Return a timer that sets the number of PyTorch's threads."""
 
     def run(calls: int, /) -> float:
-        use_threads(threads)
+        set_torch_threads(threads)
         try:
             return timer(calls)
         finally:
-            use_threads(1)
+            set_torch_threads(1)
 
     return run

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # these modules load PyTorch and scikit-learn, which takes a 
     from cagepool.search.config import SearchConfig
     from cagepool.search.gp import Posterior
     from cagepool.search.records import Decision
-    from cagepool.train.evaluation import Check
+    from cagepool.train.evaluation import PeriodicScore
     from cagepool.train.logging import Row
 
 LINE_SECONDS = 5.0  # between two plain lines
@@ -85,7 +85,7 @@ class TrainDisplay(_LiveDisplay):
         self._actors_replaced = 0
         self._last_line_time = -float("inf")
 
-    def updated(self, row: "Row") -> None:
+    def on_update(self, row: "Row") -> None:
         """Show an update."""
         self._rows.append(row)
         self._actors_replaced += int(row.get("replaced", 0))
@@ -95,10 +95,10 @@ class TrainDisplay(_LiveDisplay):
             self._last_line_time = time.monotonic()
             self._print_line(self._line())
 
-    def checked(self, row: "Row", check: "Check", *, is_best: bool) -> None:
+    def on_evaluation(self, row: "Row", score: "PeriodicScore", *, is_best: bool) -> None:
         """Show a periodic evaluation."""
         mark = ", the best so far" if is_best else ""
-        self._evaluation = f"{check.score:.2f} ± {check.standard_error:.2f}{mark}"
+        self._evaluation = f"{score.score:.2f} ± {score.standard_error:.2f}{mark}"
         if not self._console.is_terminal:
             self._print_line(
                 f"evaluation after {row['episodes']:,.0f} episodes: {self._evaluation}"
@@ -183,7 +183,7 @@ class SearchDisplay(_LiveDisplay):
         elif self._config.env.backend == "ray":  # which reports no updates
             self._live.update(self._table(None))
 
-    def updated(self, row: "Row") -> None:
+    def on_update(self, row: "Row") -> None:
         """Show an update of the current training."""
         if self._console.is_terminal:
             self._live.update(self._table(row))
@@ -191,7 +191,7 @@ class SearchDisplay(_LiveDisplay):
             self._last_line_time = time.monotonic()
             self._print_line(f"   {_training_state(row)}")
 
-    def checked(self, _row: "Row", _check: "Check", *, is_best: bool) -> None:
+    def on_evaluation(self, _row: "Row", _score: "PeriodicScore", *, is_best: bool) -> None:
         """Periodic evaluations are not shown."""
 
     def training_ended(self, decision: "Decision") -> None:

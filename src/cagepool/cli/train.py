@@ -193,8 +193,8 @@ def ray_connection(env: EnvConfig, address: str | None) -> Iterator[None]:
         yield
         return
     with _optional.require("backend ray", "ray", "ray"):
-        from cagepool.train.ray import connected  # noqa: PLC0415 - takes seconds to load
-    with connected(address or os.environ.get("RAY_ADDRESS"), env.ray_actors):
+        from cagepool.train.ray import cluster_connection  # noqa: PLC0415 - takes seconds to load
+    with cluster_connection(address or os.environ.get("RAY_ADDRESS"), env.ray_actors):
         yield
 
 

@@ -29,8 +29,8 @@ from cagepool.search.strategy import add_pending, propose
 from cagepool.sim.names import HOST_TYPE, HOSTS, red_class_names
 from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train import runner
-from cagepool.train.appraisal import appraise
 from cagepool.train.config import TrainConfig
+from cagepool.train.evaluation import evaluate_orders
 
 UNIVERSAL = "universal"  # folder of the training of the order-conditioned policy
 REACH_EPISODES = 200  # per scripted defender, to find the host types that red compromises
@@ -251,7 +251,7 @@ def _make_executor(
     if config.env.backend != "ray":
         return nullcontext(LocalExecutor(listener))
     with _optional.require("backend ray", "ray", "ray"):
-        from cagepool.train.ray.trainings import RayExecutor  # noqa: PLC0415 - takes seconds
+        from cagepool.train.ray.executor import RayExecutor  # noqa: PLC0415 - takes seconds
 
     return RayExecutor(config.env.ray_actors)
 
@@ -295,7 +295,7 @@ def _train_universal(
     if not runner.train(training, listener, should_stop):
         return False
     policy = Policy(training.checkpoint("last").arrays, training.settings)
-    evaluations = appraise(policy, settings, ALL_ORDERS, config.order.n_eval_episodes)
+    evaluations = evaluate_orders(policy, settings, ALL_ORDERS, config.order.n_eval_episodes)
     results = {
         number: {**asdict(evaluation), "reward": evaluation.mean, "trainings": 1}
         for number, evaluation in enumerate(evaluations)

@@ -1,1 +1,1 @@
-"""Train a defender with PPO."""
+"""Training: PPO, evaluation, early stopping and the run that writes a run folder."""

@@ -1,135 +1,308 @@
-"""Who collects for a trainer."""
+"""Rollout collection: workers that each hold a shard of the environments, and their collector."""
 
+import time
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
 
 from cagepool._stages import stage
-from cagepool.train.checkpointing import State
+from cagepool.envs.make import make_training_vec
+from cagepool.evaluate.policy import PolicySettings, feature_encoder
+from cagepool.sim import orders
+from cagepool.sim.compliance import ComplianceTracker
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import other_threads
+from cagepool.train.learner import MlpForward, start_threads
 from cagepool.train.networks import Networks
-from cagepool.train.rollout_buffer import Shape
-from cagepool.train.rollout_worker import Collected, Station, shares
+from cagepool.train.rollout import (
+    Encoder,
+    EnvSampler,
+    FinishedEpisodes,
+    ObservationEncoder,
+    Rollout,
+    RolloutShape,
+    State,
+)
 from cagepool.types import Arrays
 
-PLAYER = "player."  # before the names of the weights with which a rollout is being collected
+Snapshot: TypeAlias = tuple[Arrays, State]  # arrays and JSON values of a checkpoint
+
+_POLICY_PREFIX = "player."  # in a checkpoint: weights that the pending rollout is collected with
 
 
-class Crew(Protocol):
-    """Collects rollouts, each with the policy that there was when it was begun."""
+class CollectedRollout(NamedTuple):
+    """A rollout and how it was collected."""
 
-    shape: Shape
+    rollout: Rollout
+    episodes: FinishedEpisodes
+    seconds: float
+    replaced_actors: int = 0  # Ray actors that died during the rollout
+
+
+class Collector(Protocol):
+    """Collects rollouts, each with the policy at the time of its `start`."""
+
+    shape: RolloutShape
 
     @property
     def episodes(self) -> int:
-        """Those that are over; asked while nothing is under way."""
+        """Episodes that have ended; read it while no rollout is pending."""
 
     @property
     def steps(self) -> int:
-        """Their steps."""
+        """Steps of these episodes."""
 
     @property
-    def is_over(self) -> bool:
-        """Whether all episodes have been played."""
+    def is_finished(self) -> bool:
+        """Whether all episodes of the run have ended."""
 
     @property
-    def is_ahead(self) -> bool:
-        """Whether a rollout is under way."""
+    def is_pending(self) -> bool:
+        """Whether a rollout is being collected in the background."""
 
-    def begin(self, networks: Networks, /) -> None:
-        """Begin a rollout with the policy as it is now."""
+    def start(self, networks: Networks, /) -> None:
+        """Start a rollout with a copy of the policy."""
 
-    def take(self) -> Collected:
-        """The rollout that was begun; it is good until the next one but one is begun."""
+    def wait(self) -> CollectedRollout:
+        """Return the started rollout. Its buffer is reused by the second-next `start`."""
 
-    def state(self) -> tuple[Arrays, State]:
-        """All that `restore` needs, a rollout that is under way included."""
+    def state(self) -> Snapshot:
+        """Snapshot for `restore`; a pending rollout is saved as it started."""
 
     def restore(self, arrays: Arrays, state: State, /) -> None:
-        """Go on from what `state` gave; a rollout that was under way is collected once more."""
+        """Continue from a snapshot; a rollout that was pending is collected again."""
 
     def close(self) -> None:
-        """Stop what is under way."""
+        """Stop collecting and close the environments."""
 
 
-class LocalCrew:
-    """Collects in this process, ahead in a thread of its own."""
+class LocalCollector:
+    """Collects in this process; with `ppo.overlap`, in a background thread during the update."""
 
     def __init__(self, config: TrainConfig) -> None:
-        """Make the environments."""
-        (everything,) = shares(config, 1)
-        # One rollout is filled while another one is learned from.
-        self.station = Station(config, everything, rollouts=1 + config.ppo.overlap)
-        self.shape = self.station.shape
-        self._executor = other_threads(1) if config.ppo.overlap else None
-        self._ahead: Future[Collected] | None = None
-        self._before: tuple[Arrays, State] = ({}, {})  # where the games stood when it was begun
+        """Create the environments."""
+        (shard,) = split_shards(config, 1)
+        # Double buffer: one rollout is filled while the update reads the other.
+        self.worker = RolloutWorker(config, shard, buffers=1 + config.ppo.overlap)
+        self.shape = self.worker.shape
+        self._executor = start_threads(1) if config.ppo.overlap else None
+        self._pending: Future[CollectedRollout] | None = None
+        self._start_snapshot: Snapshot = ({}, {})  # of the pending rollout
 
     @property
     def episodes(self) -> int:
-        """Those that are over."""
-        return self.station.collector.done
+        """Episodes that have ended."""
+        return self.worker.sampler.ended_episodes
 
     @property
     def steps(self) -> int:
-        """Their steps."""
-        return self.station.collector.played_steps
+        """Steps of these episodes."""
+        return self.worker.sampler.episode_steps
 
     @property
-    def is_over(self) -> bool:
-        """Whether all episodes have been played."""
-        return self.station.collector.is_over
+    def is_finished(self) -> bool:
+        """Whether all episodes of the run have ended."""
+        return self.worker.sampler.is_finished
 
     @property
-    def is_ahead(self) -> bool:
-        """Whether a rollout is under way."""
-        return self._ahead is not None
+    def is_pending(self) -> bool:
+        """Whether a rollout is being collected in the background."""
+        return self._pending is not None
 
-    def begin(self, networks: Networks) -> None:
-        """Let a copy of the policy play in the background, or as soon as the rollout is taken."""
-        self._begin(networks.arrays())
+    def start(self, networks: Networks) -> None:
+        """Copy the policy and, with `ppo.overlap`, collect in the background."""
+        self._start(networks.arrays())
 
-    def take(self) -> Collected:
-        """Wait for the rollout, or collect it."""
-        if self._ahead is None:
-            return self.station.collect()
+    def wait(self) -> CollectedRollout:
+        """Wait for the background thread, or collect now."""
+        if self._pending is None:
+            return self.worker.collect()
         with stage("thread_wait"):
-            collected = self._ahead.result()
-        self._ahead = None
+            collected = self._pending.result()
+        self._pending = None
         return collected
 
-    def state(self) -> tuple[Arrays, State]:
-        """Where the games stand, or stood when the rollout was begun that is under way."""
-        if not self.is_ahead:
-            arrays, state = self.station.state()
+    def state(self) -> Snapshot:
+        """Snapshot of the environments, or of those at the start of the pending rollout."""
+        if not self.is_pending:
+            arrays, state = self.worker.state()
             return arrays, {**state, "ahead": False}
-        arrays, state = self._before
-        return arrays | as_played(self.station.networks.arrays()), {**state, "ahead": True}
+        arrays, state = self._start_snapshot
+        policy = policy_arrays(self.worker.networks.arrays())
+        return arrays | policy, {**state, "ahead": True}
 
     def restore(self, arrays: Arrays, state: State) -> None:
-        """Go on from there."""
-        self.station.restore(arrays, state)
+        """Continue from a snapshot."""
+        self.worker.restore(arrays, state)
         if state["ahead"]:
-            self._begin(played_of(arrays))
+            self._start(policy_weights(arrays))
 
     def close(self) -> None:
-        """Wait for what is under way and close the environments."""
+        """Wait for the background thread and close the environments."""
         if self._executor is not None:
             self._executor.shutdown()
-        self.station.close()
+        self.worker.close()
 
-    def _begin(self, weights: Arrays) -> None:
-        self.station.networks.take(weights)
+    def _start(self, weights: Arrays) -> None:
+        self.worker.networks.load_arrays(weights)
         if self._executor is not None:
-            self._before = self.station.state()
-            self._ahead = self._executor.submit(self.station.collect)
+            self._start_snapshot = self.worker.state()
+            self._pending = self._executor.submit(self.worker.collect)
 
 
-def as_played(weights: Arrays) -> Arrays:
-    """Weights by the names that they have in a checkpoint beside those that are learned."""
-    return {f"{PLAYER}{name}": array for name, array in weights.items()}
+class RolloutWorker:
+    """A shard of a run's environments with a copy of the policy that plays them."""
+
+    def __init__(self, config: TrainConfig, shard: "Shard", buffers: int = 1) -> None:
+        """Create the environments; rollouts rotate through this many buffers."""
+        n_envs = shard.n_envs
+        self._envs = make_training_vec(
+            n_envs, config.env.id, config.env.vector_backend, _game_settings(config)
+        )
+        encoder = _encoder(config, self._envs)
+        self.sampler = EnvSampler(
+            self._envs,
+            encoder,
+            shard.episodes,
+            config.ppo.reward_scale,
+            np.random.default_rng(shard.action_seeds),
+        )
+        if config.order.order is not None and not config.env.is_native:
+            self.sampler.tracker = _compliance_tracker(config, n_envs)
+        if config.order.universal:
+            self.sampler.draw_orders(np.random.default_rng(shard.order_seeds))
+        masked = config.env.is_cage and config.features.action_masking
+        self.shape = RolloutShape(
+            config.ppo.update_steps, n_envs, encoder.size, encoder.n_choices, masked
+        )
+        self.networks = Networks(
+            encoder.size, encoder.n_choices, config.ppo.hidden, config.ppo.activation, 0
+        )
+        self._actor = MlpForward(self.networks.actor)
+        self.buffers = [Rollout(self.shape) for _ in range(buffers)]
+        self.sampler.reset(shard.seed, self.buffers[0])
+
+    def collect(self) -> CollectedRollout:
+        """Fill the next buffer, or its first rows if the shard's last episode ends earlier."""
+        start = time.perf_counter()
+        last = self.buffers[0]
+        self.buffers.reverse()
+        rollout = self.buffers[0]
+        with stage("rollout"):
+            rollout.restart(last)
+            episodes = self.sampler.collect(self._actor, rollout)
+        return CollectedRollout(rollout, episodes, time.perf_counter() - start)
+
+    def state(self) -> Snapshot:
+        """Snapshot for `restore`."""
+        return self.sampler.state()
+
+    def restore(self, arrays: Arrays, state: State) -> None:
+        """Continue from a snapshot."""
+        self.sampler.restore(arrays, state, self.buffers[0])
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._envs.close()
 
 
-def played_of(arrays: Arrays) -> Arrays:
-    """The weights that were named so."""
-    return {n.removeprefix(PLAYER): array for n, array in arrays.items() if n.startswith(PLAYER)}
+class SeedStreams(NamedTuple):
+    """Independent random streams of a run, all derived from its seed."""
+
+    actions: np.random.SeedSequence
+    shuffles: np.random.SeedSequence
+    games: np.random.SeedSequence
+    weights: np.random.SeedSequence
+    orders: np.random.SeedSequence
+
+    @classmethod
+    def from_seed(cls, seed: int) -> "SeedStreams":
+        """Streams of the run with this seed."""
+        return cls(*np.random.SeedSequence(seed).spawn(len(cls._fields)))
+
+
+class Shard(NamedTuple):
+    """Part of a run's environments and episodes, with its own random streams."""
+
+    n_envs: int
+    episodes: int
+    seed: int  # of the first environment; the others count up from it
+    action_seeds: np.random.SeedSequence
+    order_seeds: np.random.SeedSequence
+
+
+def split_shards(config: TrainConfig, count: int) -> list[Shard]:
+    """Split the environments and episodes of a run evenly.
+
+    Raises:
+        ValueError: there are fewer environments than shards.
+    """
+    total = config.run.total_episodes
+    n_envs = min(config.env.n_envs, total)
+    if not 1 <= count <= n_envs:
+        raise ValueError(
+            f"env.ray_actors must be at most the number of environments, got {count} for {n_envs}"
+        )
+    streams = SeedStreams.from_seed(config.run.seed)
+    seed = int(streams.games.generate_state(1)[0])
+    action_seeds, order_seeds = (
+        [stream] if count == 1 else stream.spawn(count)
+        for stream in (streams.actions, streams.orders)
+    )
+    bounds = [n_envs * number // count for number in range(count + 1)]
+    return [
+        Shard(end - first, total * end // n_envs - total * first // n_envs, seed + first, *seeds)
+        for first, end, *seeds in zip(bounds, bounds[1:], action_seeds, order_seeds, strict=False)
+    ]
+
+
+def policy_arrays(weights: Arrays) -> Arrays:
+    """Weights of the pending rollout's policy, by their names in a checkpoint."""
+    return {f"{_POLICY_PREFIX}{name}": array for name, array in weights.items()}
+
+
+def policy_weights(arrays: Arrays) -> Arrays:
+    """Weights of the pending rollout's policy, from the arrays of a checkpoint."""
+    return {
+        name.removeprefix(_POLICY_PREFIX): array
+        for name, array in arrays.items()
+        if name.startswith(_POLICY_PREFIX)
+    }
+
+
+def _game_settings(config: TrainConfig) -> dict[str, Any]:
+    """Settings of the CAGE-2 environments."""
+    game = {
+        "red": config.env.red_agent,
+        "max_steps": config.env.max_steps,
+        "edition": config.env.edition,
+        "green": config.env.green,
+    }
+    if not config.order.has_orders:
+        return game
+    if not config.env.is_native:
+        return game | {"true_state": "every"}
+    return game | {
+        "order": config.order.order or orders.ALL_ORDERS[0],
+        "alignment": config.order.alignment_lambda,
+        "knowledge": config.order.knowledge,
+        "definition": config.order.definition,
+    }
+
+
+def _compliance_tracker(config: TrainConfig, games: int) -> ComplianceTracker:
+    assert config.order.order is not None
+    return ComplianceTracker(
+        games,
+        config.order.order,
+        knowledge=config.order.knowledge,
+        definition=config.order.definition,
+        alignment=config.order.alignment_lambda,
+    )
+
+
+def _encoder(config: TrainConfig, envs: Any) -> Encoder:
+    if config.env.is_cage:
+        return feature_encoder(PolicySettings.from_dict(config.as_dict()), envs.num_envs)
+    size = int(np.prod(envs.single_observation_space.shape))
+    return ObservationEncoder(size, int(envs.single_action_space.n))

@@ -1,32 +1,79 @@
-"""How good the greedy policy is, on games that it is not trained on."""
+"""Evaluation of the policy during and after training, on seeds that training does not use."""
 
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from cagepool.evaluate.policy import Policy, PolicyDefender
-from cagepool.evaluate.rollout import Trial, episode_totals
+from cagepool.evaluate.rollout import Trial, episode_totals, game_seeds, play_steps
+from cagepool.evaluate.statistics import mean_score
+from cagepool.runs.schema import OrderScore
+from cagepool.sim import Batch, BatchConfig
+from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import red_class_names
 from cagepool.train.config import TrainConfig
+from cagepool.train.early_stopping import passes
 from cagepool.train.networks import Networks
-from cagepool.types import Float32s
+from cagepool.types import Float32s, Float64s, Int64s
 
-CHECK_SEED = 0xC4EC  # of the games of all checks: apart from training, and from evaluation
+# Seeds of the evaluation games; training and `cagepool evaluate` use others.
+PERIODIC_SEED = 0xC4EC
+ORDER_SEED = 0x0DE5
+ORDERS_PER_BATCH = 20
 
 
-class Check(NamedTuple):
-    """Score of a policy; the higher the better."""
+class PeriodicScore(NamedTuple):
+    """Score of a periodic evaluation; higher is better."""
 
     score: float
     standard_error: float
 
 
-class _Actor(Policy):
-    """The policy that is being trained, computed by PyTorch with the threads that it may use.
+def evaluate_networks(config: TrainConfig, networks: Networks) -> PeriodicScore:
+    """Mean total reward of greedy episodes, averaged over red agents and official lengths."""
+    trial = Trial(
+        episodes=max(2, config.run.n_eval_episodes),
+        max_steps=config.env.max_steps,
+        edition=config.env.edition,
+        green=config.env.green,
+        seed=PERIODIC_SEED,
+    )
+    defender = PolicyDefender(_TorchPolicy(networks, config))
+    totals = [
+        episode_totals(defender, trial, red).mean(1)
+        for red in red_class_names(config.env.red_agent)
+    ]
+    means = np.mean(totals, axis=0)
+    return PeriodicScore(float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means))))
 
-    NumPy would take all cores, and wait for them by spinning.
+
+def score_of_returns(returns: list[float]) -> PeriodicScore:
+    """Score from training episodes, for environments that cannot be evaluated separately."""
+    error = np.std(returns, ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else float("nan")
+    return PeriodicScore(float(np.mean(returns)) if returns else float("nan"), float(error))
+
+
+def evaluate_orders(
+    policy: Policy, config: TrainConfig, orders: Sequence[str], episodes: int
+) -> list[OrderScore]:
+    """Evaluate a policy on each order, with the same games for all orders.
+
+    With several red agents, each plays `episodes` games and the scores are averaged.
     """
+    batches = (
+        orders[first : first + ORDERS_PER_BATCH]
+        for first in range(0, len(orders), ORDERS_PER_BATCH)
+    )
+    return [
+        score for batch in batches for score in _evaluate_batch(policy, config, batch, episodes)
+    ]
+
+
+class _TorchPolicy(Policy):
+    """Policy in training, computed by PyTorch: NumPy would spin-wait on all cores."""
 
     def __init__(self, networks: Networks, config: TrainConfig) -> None:
         super().__init__(networks.arrays(), config.as_dict())
@@ -37,25 +84,70 @@ class _Actor(Policy):
             return self._networks.logits(torch.from_numpy(rows)).numpy()
 
 
-def check(config: TrainConfig, networks: Networks) -> Check:
-    """Mean total reward of greedy games, averaged over the reds and the official lengths."""
-    trial = Trial(
-        episodes=max(2, config.run.n_eval_episodes),
-        max_steps=config.env.max_steps,
-        edition=config.env.edition,
-        green=config.env.green,
-        seed=CHECK_SEED,
-    )
-    defender = PolicyDefender(_Actor(networks, config))
-    totals = [
-        episode_totals(defender, trial, red).mean(1)
+class _OrderDefender(PolicyDefender):
+    """Defender whose policy sees the order of each game, if it has that feature."""
+
+    def __init__(self, policy: Policy, order_numbers: Any) -> None:
+        super().__init__(policy)
+        self._order_numbers = order_numbers
+
+    def begin(self, batch: Any) -> None:
+        super().begin(batch)
+        self._policy.follow(self._order_numbers)
+
+
+def _evaluate_batch(
+    policy: Policy, config: TrainConfig, orders: Sequence[str], episodes: int
+) -> list[OrderScore]:
+    by_red = [
+        _play_orders(policy, config, red, orders, episodes)
         for red in red_class_names(config.env.red_agent)
     ]
-    means = np.mean(totals, axis=0)
-    return Check(float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means))))
+    return [
+        _order_score(
+            np.mean([totals[number] for totals, _ in by_red], axis=0),
+            np.concatenate([counters[number] for _, counters in by_red]),
+            config,
+        )
+        for number in range(len(orders))
+    ]
 
 
-def check_of_returns(returns: list[float]) -> Check:
-    """The same of an environment that can't be played apart: what was returned in training."""
-    error = np.std(returns, ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else float("nan")
-    return Check(float(np.mean(returns)) if returns else float("nan"), float(error))
+def _play_orders(
+    policy: Policy, config: TrainConfig, red: str, orders: Sequence[str], episodes: int
+) -> tuple[Float64s, Int64s]:
+    """Total rewards, (order, episode), and counters, (order, episode, COUNTER_COUNT)."""
+    trial = Trial(episodes=episodes, max_steps=config.env.max_steps, seed=ORDER_SEED)
+    order_per_game = [order for order in orders for _ in range(episodes)]
+    batch = Batch(len(order_per_game), _batch_config(config, red, order_per_game))
+    batch.reset(np.tile(game_seeds(trial, red), len(orders)))
+    defender = _OrderDefender(policy, batch.orders)
+    ((_, totals),) = deque(play_steps(defender, trial, batch), maxlen=1)
+    shape = (len(orders), episodes)
+    return totals.reshape(shape), batch.counters.reshape(*shape, -1).astype(np.int64)
+
+
+def _batch_config(config: TrainConfig, red: str, order_per_game: Sequence[str]) -> BatchConfig:
+    return BatchConfig(
+        red=red,
+        edition=config.env.edition,
+        green=config.env.green,
+        max_steps=config.env.max_steps,
+        order=order_per_game,
+        knowledge=config.order.knowledge,
+        definition=config.order.definition,
+        autoreset="disabled",
+    )
+
+
+def _order_score(totals: Float64s, counters: Int64s, config: TrainConfig) -> OrderScore:
+    score = mean_score(totals)
+    summary = compliance_summary(counters, config.order.definition)
+    shares: dict[str, Any] = summary.as_dict()
+    return OrderScore(
+        mean=score.mean,
+        standard_error=score.standard_error,
+        episodes=len(totals),
+        **shares,
+        passes=passes(summary.compliance, summary.decisions, config.order),
+    )

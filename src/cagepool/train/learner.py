@@ -1,182 +1,276 @@
-"""The learner: turns a rollout into a better policy."""
+"""Gradient steps on the actor and critic: MLP passes, gradient clipping and Adam.
 
-from collections.abc import Iterator
+Forward pass, backward pass and optimizer are written by hand, in preallocated buffers. Autograd
+allocates every intermediate result and accumulates the gradients of all threads in one place; here
+each thread has its own gradient. Tests compare all three with PyTorch's own.
+"""
+
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import nn
 
 from cagepool._stages import stage
-from cagepool.train.adam import Adam
-from cagepool.train.advantage import advantages
 from cagepool.train.config import PpoConfig
-from cagepool.train.gradient import PartGradient
-from cagepool.train.loss import LossParts, LossRule, Part, Rows, mean_of, sum_of
+from cagepool.train.loss import (
+    LossCoefficients,
+    LossTerms,
+    MinibatchPart,
+    NetworkOutputs,
+    Transitions,
+    sum_terms,
+    write_loss_gradient,
+)
 from cagepool.train.networks import Networks
-from cagepool.train.passes import Forward
-from cagepool.train.rollout_buffer import Rollout
 from cagepool.types import Arrays, Float32s
 
-Number = TypeVar("Number", bound=np.generic)
+MIN_ROWS_PER_THREAD = 256  # below this, handing rows to another thread costs more than it saves
+ADAM_BETAS = (0.9, 0.999)
+ADAM_EPSILON = 1e-8
 
-LEAST_PART = 256  # rows: with fewer, handing them to another thread costs more than it saves
+_tanh_backward = torch.ops.aten.tanh_backward.grad_input
+_relu_backward = torch.ops.aten.threshold_backward.grad_input
 
-
-class Learned(NamedTuple):
-    """What one update did."""
-
-    parts: LossParts
-    explained_variance: float
-    gradient_norm: float
+ACTIVATE: dict[type[nn.Module], Callable[[torch.Tensor], torch.Tensor]] = {
+    nn.Tanh: torch.tanh_,
+    nn.ReLU: torch.relu_,
+}
+# In-place backward pass of an activation, from its output.
+ACTIVATION_BACKWARD: dict[type[nn.Module], Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    nn.Tanh: lambda gradient, output: _tanh_backward(gradient, output, grad_input=gradient),
+    nn.ReLU: lambda gradient, output: _relu_backward(gradient, output, 0, grad_input=gradient),
+}
 
 
 class Learner:
-    """Networks, their optimiser, and the settings of PPO; close it to end its threads.
+    """Actor and critic with their Adam state and the threads of an update; a context manager.
 
-    A minibatch is cut into a part for each thread. Their gradients are added up in the order of
-    the parts, so that no number depends on timing.
+    The rows of a minibatch are split among the threads. The gradients of the parts are added in
+    order, so the result does not depend on timing.
     """
 
-    def __init__(self, networks: Networks, config: PpoConfig, rng: np.random.Generator) -> None:
-        """Learn with these networks; `rng` shuffles."""
+    def __init__(self, networks: Networks, config: PpoConfig) -> None:
+        """Update these networks in place; close the learner to stop its threads."""
         self.networks = networks
-        self.rng = rng
-        self.learning_rate = config.learning_rate
-        self._config = config
+        self._max_grad_norm = config.max_grad_norm
         self._gradient = torch.zeros_like(networks.flat)
-        self._optimiser = Adam(networks.flat)
-        self._critic = Forward(networks.critic)
-        self._gradients = [PartGradient(networks) for _ in range(config.threads)]
-        self._executor = other_threads(config.threads)
+        self._optimizer = Adam(networks.flat)
+        self._critic = MlpForward(networks.critic)
+        self._workers = [GradientWorker(networks) for _ in range(config.threads)]
+        self._executor = start_threads(config.threads - 1)
 
-    def close(self) -> None:
-        """End the threads."""
-        self._executor.shutdown()
+    def step(
+        self,
+        transitions: Transitions,
+        rows: torch.Tensor,
+        coefficients: LossCoefficients,
+        learning_rate: float,
+    ) -> tuple[LossTerms, float]:
+        """Take one Adam step on the minibatch of these rows.
 
-    def update(self, rollout: Rollout, progress: float) -> Learned:
-        """Learn from a rollout, `progress` of the way (0 to 1) through the run."""
-        config = self._config
-        left = 1 - progress
-        self.learning_rate = _between(config.learning_rate_end, config.learning_rate, left)
-        entropy = _between(config.ent_coef_end, config.ent_coef, left)
-        rule = LossRule(config.clip_range, config.clip_range_vf, entropy)
-        with stage("advantages"):
-            rows, explained = self.rows(rollout)
-        parts: list[LossParts] = []
-        norms: list[float] = []
-        for _ in range(config.n_epochs):
-            epoch = [self._step(rows, some, rule, norms) for some in self._parts(rows)]
-            parts += epoch
-            if config.target_kl and mean_of(epoch).kl > config.target_kl:
-                break
-        return Learned(mean_of(parts), explained, float(np.mean(norms)))
-
-    def rows(self, rollout: Rollout) -> tuple[Rows, float]:
-        """The steps of a rollout in one long row each, and how well the critic foresaw them."""
-        steps = rollout.steps
-        values = self._values(rollout.inputs[: steps + 1])
-        rewards = rollout.rewards[:steps].copy()
-        if self._config.bootstrap:
-            for final in rollout.finals:
-                rewards[final.step, final.games] += self._config.gamma * self._values(final.inputs)
-        gained = advantages(
-            rewards, values, rollout.ends[:steps], self._config.gamma, self._config.gae_lambda
+        Returns:
+            Loss terms and the norm of the actor's gradient before clipping.
+        """
+        own, *others = self._workers[: max(1, len(rows) // MIN_ROWS_PER_THREAD)]
+        first, *rest = (
+            MinibatchPart(part, len(rows)) for part in rows.tensor_split(1 + len(others))
         )
-        counted = np.flatnonzero(rollout.counted[:steps])
-        values = values[:-1].reshape(-1)[counted]
-        gained = gained.reshape(-1)[counted]
-        returns = gained + values
-        spread = returns.var()
-        explained = float(1 - gained.var() / spread) if spread > 0 else float("nan")
-        if self._config.normalize_advantage:
-            gained = (gained - gained.mean()) / (gained.std() + 1e-8)
-        everything = len(counted) == steps * rollout.shape.games
+        pending = [
+            self._executor.submit(worker.run_in_thread, transitions, part, coefficients)
+            for worker, part in zip(others, rest, strict=True)
+        ]
+        terms = [own.run(transitions, first, coefficients)]
+        with stage("thread_wait"):
+            terms += [future.result() for future in pending]
+        torch.sum(
+            torch.stack([worker.gradient for worker in (own, *others)]), 0, out=self._gradient
+        )
+        actor_gradient, critic_gradient = self.networks.split(self._gradient)
+        norm = _clip_grad_norm(actor_gradient, self._max_grad_norm)
+        _clip_grad_norm(critic_gradient, self._max_grad_norm)
+        self._optimizer.step(self._gradient, learning_rate)
+        return sum_terms(terms), norm
 
-        def flat(array: NDArray[Number]) -> NDArray[Number]:
-            rows = array[:steps].reshape(steps * rollout.shape.games, *array.shape[2:])
-            return rows if everything else rows[counted]
-
-        return Rows(
-            inputs=torch.from_numpy(flat(rollout.inputs)),
-            masks=None if rollout.masks is None else flat(rollout.masks),
-            choices=flat(rollout.choices),
-            log_probabilities=flat(rollout.log_probabilities),
-            advantages=gained,
-            values=values,
-            returns=returns,
-        ), explained
+    def values(self, features: Float32s) -> Float32s:
+        """Critic values of features, (..., features)."""
+        rows = torch.from_numpy(features.reshape(-1, features.shape[-1]))
+        return self._critic.run(rows).reshape(features.shape[:-1]).numpy().copy()
 
     def arrays(self) -> Arrays:
-        """Weights and the optimiser's memory, by name."""
+        """Weights and Adam state by their names in a checkpoint."""
         result = dict(self.networks.arrays())
-        for moment, flat in self._moments.items():
-            for name, part in self.networks.named(flat).items():
-                result[f"adam.{moment}.{name}"] = part.numpy()
-        result["adam.step"] = np.array([float(self._optimiser.steps)])
+        for moment, flat in self._adam_moments.items():
+            for name, view in self.networks.named_views(flat).items():
+                result[f"adam.{moment}.{name}"] = view.numpy()
+        result["adam.step"] = np.array([float(self._optimizer.steps)])
         return result
 
-    def take(self, arrays: Arrays) -> None:
-        """Go on from such arrays."""
-        self.networks.take(arrays)
-        self._optimiser.steps = int(arrays["adam.step"][0])
-        for moment, flat in self._moments.items():
-            for name, part in self.networks.named(flat).items():
-                part.copy_(torch.tensor(arrays[f"adam.{moment}.{name}"]))
+    def load_arrays(self, arrays: Arrays) -> None:
+        """Load weights and Adam state from the arrays of a checkpoint."""
+        self.networks.load_arrays(arrays)
+        self._optimizer.steps = int(arrays["adam.step"][0])
+        for moment, flat in self._adam_moments.items():
+            for name, view in self.networks.named_views(flat).items():
+                view.copy_(torch.tensor(arrays[f"adam.{moment}.{name}"]))
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._executor.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
-    def _moments(self) -> dict[str, torch.Tensor]:
-        """The optimiser's memory, by the names that it has in files."""
-        return {"exp_avg": self._optimiser.mean, "exp_avg_sq": self._optimiser.square}
-
-    def _parts(self, rows: Rows) -> Iterator[torch.Tensor]:
-        """The numbers of the rows in random order, cut into minibatches."""
-        count = len(rows.choices)
-        shuffled = torch.from_numpy(self.rng.permutation(count))
-        yield from shuffled.tensor_split(min(self._config.n_minibatches, count))
-
-    def _step(
-        self, rows: Rows, some: torch.Tensor, rule: LossRule, norms: list[float]
-    ) -> LossParts:
-        mine, *others = self._gradients[: max(1, len(some) // LEAST_PART)]
-        first, *rest = (Part(rows, len(some)) for rows in some.tensor_split(1 + len(others)))
-        elsewhere = [
-            self._executor.submit(gradient.write, rows, part, rule)
-            for gradient, part in zip(others, rest, strict=True)
-        ]
-        parts = [mine.write(rows, first, rule)]
-        with stage("thread_wait"):
-            parts += [one.result() for one in elsewhere]
-        torch.sum(torch.stack([one.flat for one in (mine, *others)]), 0, out=self._gradient)
-        of_actor, of_critic = self.networks.halves(self._gradient)
-        norms.append(_clip(of_actor, self._config.max_grad_norm))
-        _clip(of_critic, self._config.max_grad_norm)
-        self._optimiser.step(self._gradient, self.learning_rate)
-        return sum_of(parts)
-
-    def _values(self, inputs: Float32s) -> Float32s:
-        rows = torch.from_numpy(inputs.reshape(-1, inputs.shape[-1]))
-        return self._critic.run(rows).reshape(inputs.shape[:-1]).numpy().copy()
+    def _adam_moments(self) -> dict[str, torch.Tensor]:
+        return {"exp_avg": self._optimizer.mean, "exp_avg_sq": self._optimizer.square}
 
 
-def other_threads(threads: int) -> ThreadPoolExecutor:
-    """Threads beside the present one, in which PyTorch starts none of its own."""
-    return ThreadPoolExecutor(max(1, threads - 1), initializer=use_threads, initargs=(1,))
+class GradientWorker:
+    """Computes the gradient of one part of a minibatch, in its own buffers."""
+
+    def __init__(self, networks: Networks) -> None:
+        """Read the networks' current weights at every call."""
+        self.gradient = torch.zeros_like(networks.flat)
+        actor_gradient, critic_gradient = networks.split(self.gradient)
+        self._actor = MlpBackward(networks.actor, actor_gradient)
+        self._critic = MlpBackward(networks.critic, critic_gradient)
+        self._features = torch.empty(0)
+
+    def run(
+        self, transitions: Transitions, part: MinibatchPart, coefficients: LossCoefficients
+    ) -> LossTerms:
+        """Write the part's contribution to the gradient of the minibatch loss into `gradient`."""
+        if len(self._features) != len(part.rows):
+            self._features = torch.empty(len(part.rows), transitions.features.shape[1])
+        features = torch.index_select(transitions.features, 0, part.rows, out=self._features)
+        outputs = NetworkOutputs(self._actor.run(features), self._critic.run(features)[:, 0])
+        gradient = NetworkOutputs(
+            self._actor.output_gradient(), self._critic.output_gradient()[:, 0]
+        )
+        terms = write_loss_gradient(outputs, transitions, part, coefficients, gradient)
+        self._actor.backward(features)
+        self._critic.backward(features)
+        return terms
+
+    def run_in_thread(
+        self, transitions: Transitions, part: MinibatchPart, coefficients: LossCoefficients
+    ) -> LossTerms:
+        """Do the same in a thread outside all profiling stages."""
+        with stage("update"):
+            return self.run(transitions, part, coefficients)
 
 
-def use_threads(threads: int) -> None:
-    """Let PyTorch split each sum among so many threads when it is called from this one."""
-    torch.set_num_threads(threads)
+class MlpForward:
+    """Forward pass of an MLP with its current weights, without the overhead of module calls."""
+
+    def __init__(self, network: nn.Sequential) -> None:
+        """Take linear layers with one kind of activation between them."""
+        layers = [layer for layer in network if isinstance(layer, nn.Linear)]
+        self._weights = [layer.weight.detach() for layer in layers]
+        self._transposed = [weights.t() for weights in self._weights]
+        self._biases = [layer.bias.detach() for layer in layers]
+        self._activation = type(network[1])
+        self._buffers: list[torch.Tensor] = []  # outputs per layer, for the most rows so far
+        self._outputs: list[torch.Tensor] = []  # the rows of the buffers in use
+
+    def run(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return one output row per input row; the next call overwrites them."""
+        activate = ACTIVATE[self._activation]
+        self._outputs = self._resized(self._buffers, self._outputs, len(inputs))
+        *hidden, last = zip(self._biases, self._transposed, self._outputs, strict=True)
+        for biases, weights, outputs in hidden:
+            torch.addmm(biases, inputs, weights, out=outputs)
+            inputs = activate(outputs)
+        biases, weights, outputs = last
+        return torch.addmm(biases, inputs, weights, out=outputs)
+
+    def _resized(
+        self, buffers: list[torch.Tensor], current: list[torch.Tensor], rows: int
+    ) -> list[torch.Tensor]:
+        """Views of that many rows of the buffers, which grow if needed."""
+        if current and len(current[0]) == rows:
+            return current
+        if not buffers or len(buffers[0]) < rows:
+            buffers[:] = [torch.empty(rows, len(biases)) for biases in self._biases]
+        return [buffer[:rows] for buffer in buffers]
 
 
-def _clip(gradient: torch.Tensor, limit: float) -> float:
-    """Make a gradient no longer than the limit; returns its length before."""
+class MlpBackward(MlpForward):
+    """Forward and backward pass of an MLP."""
+
+    def __init__(self, network: nn.Sequential, gradient: torch.Tensor) -> None:
+        """Write gradients to `gradient`, which is flat and in the order of the parameters."""
+        super().__init__(network)
+        shapes = [weights.shape for weights in network.parameters()]
+        parts = torch.split(gradient, [shape.numel() for shape in shapes])
+        views = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+        self._gradients = list(zip(views[::2], views[1::2], strict=True))
+        self._gradient_buffers: list[torch.Tensor] = []
+        self._output_gradients: list[torch.Tensor] = []  # per layer
+
+    def output_gradient(self) -> torch.Tensor:
+        """Buffer for the gradient of the loss by the last outputs, to fill before `backward`."""
+        rows = len(self._outputs[0])
+        self._output_gradients = self._resized(self._gradient_buffers, self._output_gradients, rows)
+        return self._output_gradients[-1]
+
+    def backward(self, inputs: torch.Tensor) -> None:
+        """Write the gradients of the weights, given the inputs of the last forward pass."""
+        activation_backward = ACTIVATION_BACKWARD[self._activation]
+        layer_inputs = [inputs, *self._outputs[:-1]]
+        for layer in reversed(range(len(layer_inputs))):
+            output_gradient = self._output_gradients[layer]
+            weights_gradient, biases_gradient = self._gradients[layer]
+            torch.mm(output_gradient.t(), layer_inputs[layer], out=weights_gradient)
+            torch.sum(output_gradient, 0, out=biases_gradient)
+            if layer > 0:
+                input_gradient = self._output_gradients[layer - 1]
+                torch.mm(output_gradient, self._weights[layer], out=input_gradient)
+                activation_backward(input_gradient, layer_inputs[layer])
+
+
+class Adam:
+    """Adam on one flat tensor; importing PyTorch's own takes longer than a short training."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        """Update these weights in place."""
+        self.steps = 0
+        self.mean = torch.zeros_like(weights)
+        self.square = torch.zeros_like(weights)
+        self._weights = weights
+        self._denominator = torch.zeros_like(weights)
+
+    def step(self, gradient: torch.Tensor, learning_rate: float) -> None:
+        """Take one step down the gradient."""
+        self.steps += 1
+        mean_beta, square_beta = ADAM_BETAS
+        mean_correction, square_correction = (1 - beta**self.steps for beta in ADAM_BETAS)
+        self.mean.lerp_(gradient, 1 - mean_beta)
+        self.square.mul_(square_beta).addcmul_(gradient, gradient, value=1 - square_beta)
+        denominator = torch.sqrt(self.square, out=self._denominator)
+        denominator.div_(square_correction**0.5).add_(ADAM_EPSILON)
+        self._weights.addcdiv_(self.mean, denominator, value=-learning_rate / mean_correction)
+
+
+def start_threads(count: int) -> ThreadPoolExecutor:
+    """Threads, at least one, in which PyTorch starts no threads of its own."""
+    return ThreadPoolExecutor(max(1, count), initializer=set_torch_threads, initargs=(1,))
+
+
+def set_torch_threads(count: int) -> None:
+    """Set the threads that PyTorch uses per operation when called from this thread."""
+    torch.set_num_threads(count)
+
+
+def _clip_grad_norm(gradient: torch.Tensor, max_norm: float) -> float:
+    """Scale a gradient down to the maximum norm; returns its norm before."""
     norm = float(torch.linalg.vector_norm(gradient))
-    if norm > limit:
-        gradient.mul_(limit / norm)
+    if norm > max_norm:
+        gradient.mul_(max_norm / norm)
     return norm
-
-
-def _between(low: float, high: float, share: float) -> float:
-    return low + share * (high - low)

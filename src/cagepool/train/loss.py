@@ -1,7 +1,7 @@
-"""The loss of PPO, twice: as PyTorch would have it, and the native slopes that training uses.
+"""PPO loss: in PyTorch as the reference, and its native gradient, which training uses.
 
-Autograd through softmax, gather, entropy and clamps takes most of an update's time; the kernel does
-it in one pass over the logits. Tests hold the two equal.
+Autograd through softmax, gather, entropy and clamps takes most of an update's time; the native
+kernel computes the gradient in one pass over the logits. Tests compare the two.
 """
 
 from dataclasses import dataclass
@@ -16,34 +16,34 @@ from cagepool.types import Bytes, Float32s, Int64s
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of what was collected."""
+class Transitions:
+    """Transitions of a rollout, one row per environment step."""
 
-    inputs: torch.Tensor  # (rows, inputs)
-    masks: Bytes | None  # (rows, choices)
-    choices: Int64s  # (rows,), as all that follow
-    log_probabilities: Float32s
+    features: torch.Tensor  # (rows, features)
+    action_masks: Bytes | None  # (rows, actions)
+    actions: Int64s  # (rows,), as all that follow
+    log_probs: Float32s
     advantages: Float32s
-    values: Float32s  # as the critic saw it when it was collected
+    values: Float32s  # by the critic before the update
     returns: Float32s
 
 
-class Outputs(NamedTuple):
-    """What the networks say of some rows, or the slopes of the loss by it."""
+class NetworkOutputs(NamedTuple):
+    """Outputs of actor and critic, or the gradient of the loss by them."""
 
-    logits: torch.Tensor  # (rows, choices)
+    logits: torch.Tensor  # (rows, actions)
     values: torch.Tensor  # (rows,)
 
 
-class Part(NamedTuple):
-    """Some rows of a minibatch, by their numbers, and how many the whole has."""
+class MinibatchPart(NamedTuple):
+    """Rows of a minibatch that one thread computes."""
 
-    rows: torch.Tensor
-    minibatch: int
+    rows: torch.Tensor  # indices of transitions
+    minibatch_size: int
 
 
-class LossParts(NamedTuple):
-    """Means over the rows of a minibatch, or some rows' part of them."""
+class LossTerms(NamedTuple):
+    """Means over a minibatch, or the contribution of some rows to them."""
 
     policy: float
     value: float
@@ -53,69 +53,84 @@ class LossParts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LossRule:
-    """What of the loss is a matter of settings."""
+class LossCoefficients:
+    """Coefficients of the PPO loss in one update."""
 
-    clip: float
-    value_clip: float
-    entropy: float
+    clip_range: float
+    clip_range_vf: float  # 0: no value clipping
+    ent_coef: float
 
 
-def loss(outputs: Outputs, rows: Rows, rule: LossRule) -> tuple[torch.Tensor, LossParts]:
-    """The loss, clipped surrogate - entropy bonus + half the squared error of the values."""
+def ppo_loss(
+    outputs: NetworkOutputs, transitions: Transitions, coefficients: LossCoefficients
+) -> tuple[torch.Tensor, LossTerms]:
+    """Clipped surrogate loss - entropy bonus + half the squared value error."""
     logits, values = outputs
-    if rows.masks is not None:
-        logits = torch.where(torch.from_numpy(rows.masks).bool(), logits, float(MASKED_LOGIT))
-    choices, old, advantages, old_values, returns = map(
+    if transitions.action_masks is not None:
+        allowed = torch.from_numpy(transitions.action_masks).bool()
+        logits = torch.where(allowed, logits, float(MASKED_LOGIT))
+    actions, old_log_probs, advantages, old_values, returns = map(
         torch.from_numpy,
-        (rows.choices, rows.log_probabilities, rows.advantages, rows.values, rows.returns),
+        (
+            transitions.actions,
+            transitions.log_probs,
+            transitions.advantages,
+            transitions.values,
+            transitions.returns,
+        ),
     )
-    log_probabilities = torch.log_softmax(logits, 1)
-    change = log_probabilities.gather(1, choices[:, None])[:, 0] - old
-    ratio = change.exp()
-    clipped = ratio.clamp(1 - rule.clip, 1 + rule.clip)
+    all_log_probs = torch.log_softmax(logits, 1)
+    log_ratio = all_log_probs.gather(1, actions[:, None])[:, 0] - old_log_probs
+    ratio = log_ratio.exp()
+    clip_range = coefficients.clip_range
+    clipped = ratio.clamp(1 - clip_range, 1 + clip_range)
     policy = -torch.minimum(ratio * advantages, clipped * advantages).mean()
-    entropy = -(log_probabilities.exp() * log_probabilities).sum(1).mean()
+    entropy = -(all_log_probs.exp() * all_log_probs).sum(1).mean()
     errors = (values - returns) ** 2
-    if rule.value_clip:
-        moved = (values - old_values).clamp(-rule.value_clip, rule.value_clip)
-        errors = torch.maximum(errors, (old_values + moved - returns) ** 2)
+    if coefficients.clip_range_vf:
+        clip_range_vf = coefficients.clip_range_vf
+        change = (values - old_values).clamp(-clip_range_vf, clip_range_vf)
+        errors = torch.maximum(errors, (old_values + change - returns) ** 2)
     value = errors.mean() / 2
-    kl = (ratio - 1 - change).mean()
+    kl = (ratio - 1 - log_ratio).mean()
     clip_fraction = (ratio != clipped).float().mean()
-    parts = (part.item() for part in (policy, value, entropy, kl, clip_fraction))
-    return policy - rule.entropy * entropy + value, LossParts(*parts)
+    terms = (term.item() for term in (policy, value, entropy, kl, clip_fraction))
+    return policy - coefficients.ent_coef * entropy + value, LossTerms(*terms)
 
 
-def write_slopes(
-    outputs: Outputs, rows: Rows, part: Part, rule: LossRule, slopes: Outputs
-) -> LossParts:
-    """Write the slopes of the loss of a minibatch by the outputs for a part of its rows."""
-    parts = _core.ppo_loss_gradient(
+def write_loss_gradient(
+    outputs: NetworkOutputs,
+    transitions: Transitions,
+    part: MinibatchPart,
+    coefficients: LossCoefficients,
+    gradient: NetworkOutputs,
+) -> LossTerms:
+    """Write the gradient of a minibatch's loss by the outputs for a part of its rows."""
+    terms = _core.ppo_loss_gradient(
         logits=outputs.logits.numpy(),
         values=outputs.values.numpy(),
         rows=part.rows.numpy(),
-        minibatch_size=part.minibatch,
-        masks=rows.masks,
-        chosen=rows.choices,
-        log_probabilities=rows.log_probabilities,
-        advantages=rows.advantages,
-        old_values=rows.values,
-        returns=rows.returns,
-        logits_gradient=slopes.logits.numpy(),
-        values_gradient=slopes.values.numpy(),
-        clip_range=rule.clip,
-        clip_range_vf=rule.value_clip,
-        ent_coef=rule.entropy,
+        minibatch_size=part.minibatch_size,
+        masks=transitions.action_masks,
+        chosen=transitions.actions,
+        log_probabilities=transitions.log_probs,
+        advantages=transitions.advantages,
+        old_values=transitions.values,
+        returns=transitions.returns,
+        logits_gradient=gradient.logits.numpy(),
+        values_gradient=gradient.values.numpy(),
+        clip_range=coefficients.clip_range,
+        clip_range_vf=coefficients.clip_range_vf,
+        ent_coef=coefficients.ent_coef,
     )
-    return LossParts(*parts)
+    return LossTerms(*terms)
 
 
-def mean_of(parts: list[LossParts]) -> LossParts:
-    """The mean of the parts of several minibatches."""
-    return LossParts(*np.mean(parts, axis=0).tolist())
+def mean_terms(terms: list[LossTerms]) -> LossTerms:
+    """Mean over minibatches."""
+    return LossTerms(*np.mean(terms, axis=0).tolist())
 
 
-def sum_of(parts: list[LossParts]) -> LossParts:
-    """Several parts of one minibatch together."""
-    return LossParts(*np.sum(parts, axis=0).tolist())
+def sum_terms(terms: list[LossTerms]) -> LossTerms:
+    """Sum over the parts of one minibatch."""
+    return LossTerms(*np.sum(terms, axis=0).tolist())

@@ -1,4 +1,4 @@
-"""Actor and critic."""
+"""Actor and critic networks."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,26 +12,26 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 class Networks(nn.Module):
-    """Two networks that share nothing, so that neither disturbs what the other has learned."""
+    """Actor and critic: two MLPs that share no weights."""
 
     def __init__(
-        self, inputs: int, choices: int, hidden: Sequence[int], activation: str, seed: int
+        self, features: int, actions: int, hidden: Sequence[int], activation: str, seed: int
     ) -> None:
-        """Make both, with orthogonal weights that follow from the seed."""
+        """Initialize both with orthogonal weights drawn from the seed."""
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        self.actor = _layers((inputs, *hidden, choices), activation)
-        self.critic = _layers((inputs, *hidden, 1), activation)
-        # An almost even policy at first, and values near their mean.
-        _start(self.actor, generator, last_gain=0.01)
-        _start(self.critic, generator, last_gain=1.0)
-        # All weights in one row, so that an optimiser has one array to work on instead of many.
+        self.actor = _mlp((features, *hidden, actions), activation)
+        self.critic = _mlp((features, *hidden, 1), activation)
+        # A small gain on the actor's last layer: an almost uniform policy at the start.
+        _initialize(self.actor, generator, last_gain=0.01)
+        _initialize(self.critic, generator, last_gain=1.0)
+        # All weights in one flat tensor, so that the optimizer works on one array.
         self.flat = nn.utils.parameters_to_vector(self.parameters()).detach()
         for name, weights in self.named_parameters():
-            weights.data = self.named(self.flat)[name]
+            weights.data = self.named_views(self.flat)[name]
 
-    def named(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The parts of a row like `flat`, in the shapes and by the names of the weights."""
+    def named_views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Views into a tensor like `flat`, by parameter name and in the parameter's shape."""
         shapes = {name: weights.shape for name, weights in self.named_parameters()}
         parts = torch.split(flat, [shape.numel() for shape in shapes.values()])
         return {
@@ -39,44 +39,47 @@ class Networks(nn.Module):
             for (name, shape), part in zip(shapes.items(), parts, strict=True)
         }
 
-    def halves(self, flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The actor's part and the critic's of a row like `flat`."""
-        of_actor = sum(weights.numel() for weights in self.actor.parameters())
-        return flat[:of_actor], flat[of_actor:]
+    def split(self, flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The actor's and the critic's part of a tensor like `flat`."""
+        actor_size = sum(weights.numel() for weights in self.actor.parameters())
+        return flat[:actor_size], flat[actor_size:]
 
-    def logits(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits of the choices, (rows, choices)."""
-        return self.actor(inputs)  # type: ignore[no-any-return] # nn.Module is untyped
+    def logits(self, features: torch.Tensor) -> torch.Tensor:
+        """Logits of the actions, (rows, actions)."""
+        return self.actor(features)  # type: ignore[no-any-return] # nn.Module is untyped
 
-    def values(self, inputs: torch.Tensor) -> torch.Tensor:
+    def values(self, features: torch.Tensor) -> torch.Tensor:
         """Values of the states, (rows,)."""
-        return self.critic(inputs).squeeze(-1)  # type: ignore[no-any-return]
+        return self.critic(features).squeeze(-1)  # type: ignore[no-any-return]
 
     def arrays(self) -> Arrays:
-        """All weights by name; the memory is shared."""
+        """Weights by name; they share memory with the networks."""
         return {name: weights.detach().numpy() for name, weights in self.named_parameters()}
 
-    def take(self, arrays: Arrays) -> None:
+    def load_arrays(self, arrays: Arrays) -> None:
         """Copy weights from arrays.
 
         Raises:
-            ValueError: they are not those of such networks.
+            ValueError: an array is missing or has another shape.
         """
         with torch.no_grad():
             for name, weights in self.named_parameters():
                 if name not in arrays or arrays[name].shape != tuple(weights.shape):
-                    raise ValueError(f"the weights {name} must be {tuple(weights.shape)} numbers")
+                    shape = arrays[name].shape if name in arrays else "none"
+                    raise ValueError(
+                        f"the weights {name} must have shape {tuple(weights.shape)}, got {shape}"
+                    )
                 weights.copy_(torch.tensor(arrays[name]))
 
 
-def _layers(widths: Sequence[int], activation: str) -> nn.Sequential:
+def _mlp(widths: Sequence[int], activation: str) -> nn.Sequential:
     modules: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
         modules += [nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
     return nn.Sequential(*modules[:-1])
 
 
-def _start(network: nn.Sequential, generator: torch.Generator, last_gain: float) -> None:
+def _initialize(network: nn.Sequential, generator: torch.Generator, last_gain: float) -> None:
     linear = [layer for layer in network if isinstance(layer, nn.Linear)]
     for layer in linear:
         gain = last_gain if layer is linear[-1] else 2**0.5

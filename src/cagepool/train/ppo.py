@@ -1,118 +1,132 @@
-"""The training loop: collect, then learn, again and again."""
+"""Proximal Policy Optimization (PPO): collect a rollout, estimate advantages, update in epochs."""
 
 import time
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from cagepool._optional import require
 from cagepool._stages import stage
-from cagepool.train.checkpointing import State
-from cagepool.train.collectors import Crew, LocalCrew
-from cagepool.train.config import TrainConfig
-from cagepool.train.learner import Learned, Learner, use_threads
+from cagepool.train.collectors import CollectedRollout, Collector, LocalCollector, SeedStreams
+from cagepool.train.config import PpoConfig, TrainConfig
+from cagepool.train.learner import Learner, set_torch_threads
+from cagepool.train.loss import LossCoefficients, LossTerms, Transitions, mean_terms
 from cagepool.train.networks import Networks
-from cagepool.train.rollout import Finished
-from cagepool.train.rollout_worker import Collected, Streams
-from cagepool.types import Arrays
+from cagepool.train.rollout import FinishedEpisodes, Rollout, State
+from cagepool.types import Arrays, Bools, Float32s
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+class UpdateStats(NamedTuple):
+    """Results of one PPO update; loss and gradient norm are means over its minibatches."""
+
+    loss: LossTerms
+    explained_variance: float
+    gradient_norm: float  # of the actor, before clipping
+    learning_rate: float
 
 
 class Update(NamedTuple):
-    """What happened in one update."""
+    """One iteration of the training loop: a rollout and the update with it."""
 
     number: int
-    episodes: int
+    episodes: int  # ended since the start of the run
     steps: int
-    finished: Finished
-    learned: Learned
-    learning_rate: float
-    staleness: int  # updates between the policy that collected and the one that learned from it
-    replaced: int  # actors that died while they collected, and were replaced
+    finished: FinishedEpisodes
+    stats: UpdateStats
+    staleness: int  # updates between the policy that collected and the policy that is updated
+    replaced_actors: int  # Ray actors that died during the rollout
     collect_seconds: float
-    wait_seconds: float  # the part of it that was not hidden behind learning
+    wait_seconds: float  # part of the collection that did not overlap with an update
     update_seconds: float
 
 
 class Trainer:
-    """A training run; iterate over `updates`.
+    """Training loop; iterate over `updates`. A context manager.
 
-    With `overlap`, the next rollout is collected while this one is learned from, by the policy of
-    before: always exactly one update stale, so that no number depends on timing.
+    With `ppo.overlap`, the next rollout is collected during the update, with the policy before it:
+    the policy is always exactly one update stale, so the results do not depend on timing.
     """
 
     def __init__(self, config: TrainConfig) -> None:
-        """Make environments and networks; use it in a `with`, or close it."""
-        use_threads(1)  # first: it decides how sums are rounded
+        """Create environments and networks."""
+        set_torch_threads(1)  # before anything else: the count decides the rounding of sums
         self.config = config
         self.number = 0
-        self.episodes = 0  # those that were learned from
-        self.crew = _crew(config)
-        luck = Streams.of(config.run.seed)
+        self.episodes = 0  # ended in the rollouts of all updates so far
+        self.collector = _make_collector(config)
+        seeds = SeedStreams.from_seed(config.run.seed)
         networks = Networks(
-            self.crew.shape.inputs,
-            self.crew.shape.choices,
+            self.collector.shape.features,
+            self.collector.shape.actions,
             config.ppo.hidden,
             config.ppo.activation,
-            int(luck.weights.generate_state(1)[0]),
+            int(seeds.weights.generate_state(1)[0]),
         )
-        self.learner = Learner(networks, config.ppo, np.random.default_rng(luck.shuffles))
+        self.ppo = Ppo(networks, config.ppo, np.random.default_rng(seeds.shuffles))
+
+    @property
+    def networks(self) -> Networks:
+        """Actor and critic."""
+        return self.ppo.learner.networks
 
     def updates(self) -> Iterator[Update]:
-        """Train until all episodes have been played; between two updates all is at rest."""
-        crew = self.crew
-        while crew.is_ahead or not crew.is_over:
+        """Train until all episodes have ended; yields after every update."""
+        collector = self.collector
+        while collector.is_pending or not collector.is_finished:
             start = time.perf_counter()
-            overlapped = crew.is_ahead
-            collected = self._collected()
-            waited = time.perf_counter()
-            episodes, steps = crew.episodes, crew.steps
-            if self.config.ppo.overlap and not crew.is_over:
-                crew.begin(self.learner.networks)
+            overlapped = collector.is_pending
+            collected = self.collect()
+            collected_at = time.perf_counter()
+            episodes, steps = collector.episodes, collector.steps
+            if self.config.ppo.overlap and not collector.is_finished:
+                collector.start(self.networks)
             progress = self.episodes / self.config.run.total_episodes
-            with stage("update"):
-                learned = self.learner.update(collected.rollout, progress)
+            stats = self.ppo.update(collected.rollout, progress)
             self.number += 1
             self.episodes = episodes
             yield Update(
                 number=self.number,
                 episodes=episodes,
                 steps=steps,
-                finished=collected.finished,
-                learned=learned,
-                learning_rate=self.learner.learning_rate,
+                finished=collected.episodes,
+                stats=stats,
                 staleness=int(overlapped),
-                replaced=collected.replaced,
+                replaced_actors=collected.replaced_actors,
                 collect_seconds=collected.seconds,
-                wait_seconds=waited - start,
-                update_seconds=time.perf_counter() - waited,
+                wait_seconds=collected_at - start,
+                update_seconds=time.perf_counter() - collected_at,
             )
 
-    def collect_only(self) -> None:
-        """Collect a rollout and learn nothing from it, for measuring."""
-        self._collected()
+    def collect(self) -> CollectedRollout:
+        """Return the pending rollout, or collect one now."""
+        if not self.collector.is_pending:
+            self.collector.start(self.networks)
+        return self.collector.wait()
 
     def state(self) -> tuple[Arrays, State]:
-        """All that `restore` needs to go on from here."""
-        arrays, state = self.crew.state()
-        state = {
-            **state,
-            "update": self.number,
-            "shuffle_rng": self.learner.rng.bit_generator.state,
-        }
-        return {**arrays, **self.learner.arrays()}, state
+        """Arrays and JSON values that `restore` needs."""
+        arrays, state = self.collector.state()
+        shuffle_rng = self.ppo.rng.bit_generator.state
+        state = {**state, "update": self.number, "shuffle_rng": shuffle_rng}
+        return {**arrays, **self.ppo.learner.arrays()}, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
-        """Go on from what `state` gave; a rollout that was under way is collected once more."""
+        """Continue from a saved state; a rollout that was pending is collected again."""
         self.number = state["update"]
         self.episodes = state["episodes"]
-        self.learner.rng.bit_generator.state = state["shuffle_rng"]
-        self.learner.take(arrays)
-        self.crew.restore(arrays, state)
+        self.ppo.rng.bit_generator.state = state["shuffle_rng"]
+        self.ppo.learner.load_arrays(arrays)
+        self.collector.restore(arrays, state)
 
     def close(self) -> None:
-        """Stop what is under way and close the environments."""
-        self.crew.close()
+        """Stop the threads and close the environments."""
+        with stage("setup"), self.ppo.learner:
+            self.collector.close()
 
     def __enter__(self) -> Self:
         return self
@@ -120,16 +134,115 @@ class Trainer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _collected(self) -> Collected:
-        if not self.crew.is_ahead:
-            self.crew.begin(self.learner.networks)
-        return self.crew.take()
+
+class Ppo:
+    """The PPO update: advantages, epochs, minibatches, schedules."""
+
+    def __init__(self, networks: Networks, config: PpoConfig, rng: np.random.Generator) -> None:
+        """Update these networks; `rng` shuffles the transitions."""
+        self.learner = Learner(networks, config)
+        self.rng = rng
+        self._config = config
+
+    def update(self, rollout: Rollout, progress: float) -> UpdateStats:
+        """Update the networks with a rollout, at `progress` (0 to 1) of the run."""
+        with stage("advantages"):
+            transitions, explained_variance = self.transitions(rollout)
+        with stage("update"):
+            return self._train_epochs(transitions, explained_variance, progress)
+
+    def _train_epochs(
+        self, transitions: Transitions, explained_variance: float, progress: float
+    ) -> UpdateStats:
+        config = self._config
+        learning_rate = _interpolate(config.learning_rate, config.learning_rate_end, progress)
+        ent_coef = _interpolate(config.ent_coef, config.ent_coef_end, progress)
+        coefficients = LossCoefficients(config.clip_range, config.clip_range_vf, ent_coef)
+        terms: list[LossTerms] = []
+        norms: list[float] = []
+        for _ in range(config.n_epochs):
+            first = len(terms)
+            for rows in self._minibatches(len(transitions.actions)):
+                loss, norm = self.learner.step(transitions, rows, coefficients, learning_rate)
+                terms.append(loss)
+                norms.append(norm)
+            if config.target_kl and mean_terms(terms[first:]).kl > config.target_kl:
+                break
+        mean_norm = float(np.mean(norms))
+        return UpdateStats(mean_terms(terms), explained_variance, mean_norm, learning_rate)
+
+    def _minibatches(self, count: int) -> Iterator[torch.Tensor]:
+        """Row numbers in random order, split into minibatches."""
+        shuffled = torch.from_numpy(self.rng.permutation(count))
+        yield from shuffled.tensor_split(min(self._config.n_minibatches, count))
+
+    def transitions(self, rollout: Rollout) -> tuple[Transitions, float]:
+        """Transitions of a rollout with their advantages, and the critic's explained variance."""
+        config, steps = self._config, rollout.steps
+        values = self.learner.values(rollout.features[: steps + 1])
+        rewards = rollout.rewards[:steps].copy()
+        if config.bootstrap:
+            for end in rollout.truncations:
+                rewards[end.step, end.env_ids] += config.gamma * self.learner.values(end.features)
+        advantages = gae_advantages(
+            rewards, values, rollout.dones[:steps], config.gamma, config.gae_lambda
+        )
+        counted = np.flatnonzero(rollout.counted[:steps])
+        values = values[:-1].reshape(-1)[counted]
+        advantages = advantages.reshape(-1)[counted]
+        returns = advantages + values
+        variance = returns.var()
+        explained = float(1 - advantages.var() / variance) if variance > 0 else float("nan")
+        if config.normalize_advantage:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        all_counted = len(counted) == steps * rollout.shape.n_envs
+
+        def flat(array: NDArray[Number]) -> NDArray[Number]:
+            rows = array[:steps].reshape(steps * rollout.shape.n_envs, *array.shape[2:])
+            return rows if all_counted else rows[counted]
+
+        return Transitions(
+            features=torch.from_numpy(flat(rollout.features)),
+            action_masks=None if rollout.action_masks is None else flat(rollout.action_masks),
+            actions=flat(rollout.actions),
+            log_probs=flat(rollout.log_probs),
+            advantages=advantages,
+            values=values,
+            returns=returns,
+        ), explained
 
 
-def _crew(config: TrainConfig) -> Crew:
+def gae_advantages(
+    rewards: Float32s, values: Float32s, dones: Bools, gamma: float, gae_lambda: float
+) -> Float32s:
+    """Generalized advantage estimation (GAE), (steps, environments).
+
+    Args:
+        rewards: (steps, environments); at a time limit with the bootstrapped value included.
+        values: (steps + 1, environments), of the state before each step and after the last.
+        dones: (steps, environments), whether the episode ended with this step.
+        gamma: Discount factor.
+        gae_lambda: Decay of the estimates.
+    """
+    going_on = (~dones).astype(np.float32)
+    errors = rewards + gamma * values[1:] * going_on - values[:-1]
+    decay = np.float32(gamma * gae_lambda) * going_on
+    advantages = np.empty_like(rewards)
+    last = np.zeros_like(rewards[0])
+    for step in reversed(range(len(rewards))):
+        last = errors[step] + decay[step] * last
+        advantages[step] = last
+    return advantages
+
+
+def _interpolate(start: float, end: float, progress: float) -> float:
+    return end + (1 - progress) * (start - end)
+
+
+def _make_collector(config: TrainConfig) -> Collector:
     if config.env.backend != "ray":
-        return LocalCrew(config)
+        return LocalCollector(config)
     with require("backend ray", "ray", "ray"):
-        from cagepool.train.ray import RayCrew  # noqa: PLC0415 - takes seconds to load
+        from cagepool.train.ray.collector import RayCollector  # noqa: PLC0415 - slow import
 
-        return RayCrew(config)
+        return RayCollector(config)

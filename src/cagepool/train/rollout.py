@@ -1,7 +1,7 @@
-"""Playing: one forward pass a step, straight into the rollout's arrays."""
+"""Rollouts: the buffer, and the loop that steps the environments with the policy."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -9,204 +9,317 @@ import torch
 from cagepool import _core
 from cagepool._stages import stage
 from cagepool.envs.make import AnyVectorEnv
+from cagepool.envs.native import NativeVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.features import FeatureEncoder
-from cagepool.train.passes import Forward
-from cagepool.train.rollout_buffer import Final, Rollout
-from cagepool.types import Bools, Bytes, Float32s, Int64s
+from cagepool.train.learner import MlpForward
+from cagepool.types import Arrays, Bools, Bytes, Float32s, Int64s
+
+State: TypeAlias = dict[str, Any]  # JSON values of a checkpoint, beside its arrays
 
 
-class Inputs(Protocol):
-    """Turns observations into policy inputs, and choices into actions."""
+@dataclass(frozen=True)
+class RolloutShape:
+    """Sizes of a rollout buffer."""
 
-    size: int
-    n_choices: int
-    action_indices: Int64s  # action of each choice
-
-    def reset(self, ids: Int64s, /) -> None:
-        """Forget the past of these games."""
-
-    def update(self, played: Int64s, observations: Float32s, /) -> None:
-        """Take note of what was played and of what was seen next."""
-
-    def encode(self, observations: Float32s, inputs: Float32s, masks: Bytes | None, /) -> None:
-        """Write the inputs and masks as they now stand."""
+    steps: int
+    n_envs: int
+    features: int
+    actions: int
+    masked: bool  # whether it holds action masks
 
 
-class PlainInputs:
-    """Observations as they are, and every action."""
+class Rollout:
+    """Rollout buffer: row t holds the features before step t, the action, and its results.
 
-    def __init__(self, size: int, choices: int) -> None:
-        """For observations of this many values."""
-        self.size = size
-        self.n_choices = choices
-        self.action_indices = np.arange(choices)
+    `features` and `action_masks` have one more row, for the states after the last step.
+    """
 
-    def reset(self, _ids: Int64s) -> None:
-        """Nothing to forget."""
+    def __init__(self, shape: RolloutShape) -> None:
+        """Allocate the arrays."""
+        cells = (shape.steps, shape.n_envs)
+        states = (shape.steps + 1, shape.n_envs)
+        self.shape = shape
+        self.features: Float32s = np.zeros((*states, shape.features), np.float32)
+        self.action_masks: Bytes | None = (
+            np.ones((*states, shape.actions), np.uint8) if shape.masked else None
+        )
+        self.actions: Int64s = np.zeros(cells, np.int64)  # indices into the action set
+        self.log_probs: Float32s = np.zeros(cells, np.float32)
+        self.rewards: Float32s = np.zeros(cells, np.float32)
+        self.dones: Bools = np.zeros(cells, np.bool_)  # the episode ended with this step
+        self.counted: Bools = np.ones(cells, np.bool_)  # the step belongs to the run's episodes
+        self.truncations: list[Truncation] = []
+        self.steps = 0  # rows that are filled
 
-    def update(self, _played: Int64s, _observations: Float32s) -> None:
-        """Nothing to remember."""
+    def restart(self, last: "Rollout | None" = None) -> None:
+        """Empty the buffer; its first states are the last ones of `last`, or of itself."""
+        source = last or self
+        self.features[0] = source.features[source.steps]
+        if self.action_masks is not None and source.action_masks is not None:
+            self.action_masks[0] = source.action_masks[source.steps]
+        self.truncations.clear()
+        self.steps = 0
 
-    def encode(self, observations: Float32s, inputs: Float32s, _masks: Bytes | None) -> None:
-        """Copy the observations."""
-        inputs[:] = observations.reshape(len(observations), -1)
+
+@dataclass(frozen=True)
+class Truncation:
+    """Last states of the episodes that hit their time limit in one step."""
+
+    step: int
+    env_ids: Int64s
+    features: Float32s  # (env_ids, features)
 
 
 @dataclass
-class Finished:
-    """Episodes that ended while a rollout was collected."""
+class FinishedEpisodes:
+    """Episodes that ended during a rollout."""
 
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
-    counters: Int64s = field(  # (episode, COUNTER_COUNT), no rows without an order
+    counters: Int64s = field(  # of compliance, (episode, COUNTER_COUNT); no rows without an order
         default_factory=lambda: np.zeros((0, _core.COUNTER_COUNT), np.int64)
     )
 
 
-class Collector:
-    """Plays environments with a policy until exactly `total` episodes are over.
+class Encoder(Protocol):
+    """Turns observations into policy features, and policy actions into environment actions."""
 
-    An environment that ends an episode begins another only while episodes are left to begin; what
-    it plays after that is not counted.
+    size: int
+    n_choices: int
+    action_indices: Int64s  # environment action per policy action
+
+    def reset(self, ids: Int64s, /) -> None:
+        """Clear the history of these environments."""
+
+    def update(self, actions: Int64s, observations: Float32s, /) -> None:
+        """Add the actions and the observations that followed to the histories."""
+
+    def encode(self, observations: Float32s, features: Float32s, masks: Bytes | None, /) -> None:
+        """Write features and action masks."""
+
+
+class ObservationEncoder:
+    """Flattened observations as features, and every action of the environment."""
+
+    def __init__(self, size: int, actions: int) -> None:
+        """For observations with this many values."""
+        self.size = size
+        self.n_choices = actions
+        self.action_indices = np.arange(actions)
+
+    def reset(self, _ids: Int64s) -> None:
+        """Do nothing: there is no history."""
+
+    def update(self, _actions: Int64s, _observations: Float32s) -> None:
+        """Do nothing: there is no history."""
+
+    def encode(self, observations: Float32s, features: Float32s, _masks: Bytes | None) -> None:
+        """Copy the observations."""
+        features[:] = observations.reshape(len(observations), -1)
+
+
+class EnvSampler:
+    """Steps environments with a policy until exactly `total_episodes` have ended.
+
+    An environment whose episode ends starts another only while the run has episodes left to start;
+    its later steps are not counted.
     """
 
-    def __init__(self, envs: AnyVectorEnv, inputs: Inputs, total: int, reward_scale: float) -> None:
-        """Take environments that reset themselves in the step in which they end."""
-        games = envs.num_envs
+    def __init__(
+        self,
+        envs: AnyVectorEnv,
+        encoder: Encoder,
+        total_episodes: int,
+        reward_scale: float,
+        rng: np.random.Generator,
+    ) -> None:
+        """Take environments with same-step autoreset; `rng` samples the actions."""
+        n_envs = envs.num_envs
         self.envs = envs
-        self.inputs = inputs
-        self.total = total
-        self.begun = min(games, total)
-        self.done = 0
-        self.played_steps = 0
-        self.active: Bools = np.arange(games) < total
-        self.returns = np.zeros(games)
-        self.lengths = np.zeros(games, np.int64)
+        self.encoder = encoder
+        self.total_episodes = total_episodes
+        self.started_episodes = min(n_envs, total_episodes)
+        self.ended_episodes = 0
+        self.episode_steps = 0  # of the episodes that ended
+        self.tracker: ComplianceTracker | None = None  # compliance outside the core
+        self._rng = rng
+        self._order_rng: np.random.Generator | None = None  # none: the orders stay as they are
         self._reward_scale = reward_scale
-        self._actions: Int64s = np.zeros(games, np.int64)
-        self.order_rng: np.random.Generator | None = None  # none: orders stay as they are
-        self.tracker: ComplianceTracker | None = None  # of games that are not the core's
-        self._has_order = len(getattr(envs, "counters", ())) > 0
-
-    def draw_orders(self, rng: np.random.Generator) -> None:
-        """Let every episode be played to an order of its own, from the first ones on."""
-        self.order_rng = rng
-        self._begin_orders(np.arange(self.envs.num_envs))
+        self._active: Bools = np.arange(n_envs) < total_episodes
+        self._returns = np.zeros(n_envs)
+        self._lengths = np.zeros(n_envs, np.int64)
+        self._env_actions: Int64s = np.zeros(n_envs, np.int64)
+        self._has_order = len(getattr(envs, "counters", ())) > 0  # counted by the core
 
     @property
-    def is_over(self) -> bool:
-        """Whether all episodes have been played."""
-        return self.done == self.total
+    def is_finished(self) -> bool:
+        """Whether all episodes have ended."""
+        return self.ended_episodes == self.total_episodes
 
-    def start(self, seed: int, rollout: Rollout) -> None:
-        """Reset the environments and write the first inputs."""
+    def draw_orders(self, rng: np.random.Generator) -> None:
+        """Draw a workflow order per episode, from the first episodes on."""
+        self._order_rng = rng
+        self._start_orders(np.arange(self.envs.num_envs))
+
+    def reset(self, seed: int, rollout: Rollout) -> None:
+        """Reset the environments and write the first features."""
         observations, _ = self.envs.reset(seed=seed)
-        self.write(observations, rollout, 0)
+        self._encode(_as_floats(observations), rollout, 0)
 
-    def write(self, observations: Any, rollout: Rollout, step: int) -> None:
-        """Write the inputs of a step."""
-        masks = None if rollout.masks is None else rollout.masks[step]
-        self.inputs.encode(_floats(observations), rollout.inputs[step], masks)
-
-    def collect(self, actor: Forward, rollout: Rollout, rng: np.random.Generator) -> Finished:
-        """Fill the rollout, or its beginning if the run's last episode ends before."""
-        finished = Finished()
-        uniforms = rng.random(rollout.rewards.shape, np.float32)
+    def collect(self, actor: MlpForward, rollout: Rollout) -> FinishedEpisodes:
+        """Fill the rollout, or its first rows if the run's last episode ends earlier."""
+        finished = FinishedEpisodes()
+        uniforms = self._rng.random(rollout.rewards.shape, np.float32)
         with torch.inference_mode():
             for step in range(rollout.shape.steps):
-                rollout.counted[step] = self.active
-                self._choose(actor, rollout, step, uniforms[step])
-                self._play(rollout, step, finished)
+                rollout.counted[step] = self._active
+                self._sample_actions(actor, rollout, step, uniforms[step])
+                self._step_envs(rollout, step, finished)
                 rollout.steps = step + 1
-                if self.is_over:
+                if self.is_finished:
                     break
         return finished
 
-    def _choose(self, actor: Forward, rollout: Rollout, step: int, uniforms: Float32s) -> None:
-        with stage("policy_forward"):
-            logits = actor.run(torch.from_numpy(rollout.inputs[step])).numpy()
-        masks = None if rollout.masks is None else rollout.masks[step]
-        choices = rollout.choices[step]
-        with stage("sampling"):
-            _core.sample_choices(logits, masks, uniforms, choices, rollout.log_probabilities[step])
-            np.take(self.inputs.action_indices, choices, out=self._actions)
+    def state(self) -> tuple[Arrays, State]:
+        """Arrays and JSON values that `restore` needs."""
+        arrays: Arrays = {
+            "collector.returns": self._returns.copy(),
+            "collector.lengths": self._lengths.copy(),
+            "collector.active": self._active.copy(),
+        }
+        if isinstance(self.encoder, FeatureEncoder):
+            arrays["collector.memories"] = self.encoder.history.copy()
+        if isinstance(self.envs, NativeVectorEnv):
+            games = self.envs.save(np.arange(self.envs.num_envs))
+            arrays["collector.games"] = np.frombuffer(b"".join(games), np.uint8)
+            arrays["collector.game_sizes"] = np.array([len(game) for game in games])
+        state = {
+            "episodes": self.ended_episodes,
+            "begun": self.started_episodes,
+            "steps": self.episode_steps,
+            "choice_rng": self._rng.bit_generator.state,
+        }
+        if self._order_rng is not None:
+            state["order_rng"] = self._order_rng.bit_generator.state
+        return arrays, state
 
-    def _play(self, rollout: Rollout, step: int, finished: Finished) -> None:
+    def restore(self, arrays: Arrays, state: State, rollout: Rollout) -> None:
+        """Continue from a saved state and write the first features to the rollout.
+
+        Environments that cannot be saved restart their unfinished episodes with a new seed.
+        """
+        self._rng.bit_generator.state = state["choice_rng"]
+        self.ended_episodes = state["episodes"]
+        self.episode_steps = state["steps"]
+        if not isinstance(self.envs, NativeVectorEnv):
+            left = self.total_episodes - self.ended_episodes
+            self.started_episodes = self.ended_episodes + min(self.envs.num_envs, left)
+            self._active[:] = np.arange(self.envs.num_envs) < left
+            self.reset(int(self._rng.integers(2**32)), rollout)
+            return
+        self.started_episodes = state["begun"]
+        if self._order_rng is not None:
+            self._order_rng.bit_generator.state = state["order_rng"]
+        self._returns[:] = arrays["collector.returns"]
+        self._lengths[:] = arrays["collector.lengths"]
+        self._active[:] = arrays["collector.active"]
+        if isinstance(self.encoder, FeatureEncoder):
+            self.encoder.history[:] = arrays["collector.memories"]
+        bounds = np.cumsum(arrays["collector.game_sizes"])[:-1]
+        games = [game.tobytes() for game in np.split(arrays["collector.games"], bounds)]
+        self.envs.restore(np.arange(len(games)), games)
+        self._encode(_as_floats(self.envs.observations), rollout, 0)
+
+    def _sample_actions(
+        self, actor: MlpForward, rollout: Rollout, step: int, uniforms: Float32s
+    ) -> None:
+        with stage("policy_forward"):
+            logits = actor.run(torch.from_numpy(rollout.features[step])).numpy()
+        with stage("sampling"):
+            masks = None if rollout.action_masks is None else rollout.action_masks[step]
+            actions = rollout.actions[step]
+            _core.sample_choices(logits, masks, uniforms, actions, rollout.log_probs[step])
+            np.take(self.encoder.action_indices, actions, out=self._env_actions)
+
+    def _step_envs(self, rollout: Rollout, step: int, finished: FinishedEpisodes) -> None:
         if self.tracker is not None:
             with stage("compliance"):
-                self.tracker.update(self.envs.true_state, self._actions)  # type: ignore[attr-defined]
+                self.tracker.update(self.envs.true_state, self._env_actions)  # type: ignore[attr-defined]
         with stage("env_step"):
-            observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
-        self.returns += rewards
-        self.lengths += 1
+            observations, rewards, terminations, truncations, infos = self.envs.step(
+                self._env_actions
+            )
+        self._returns += rewards
+        self._lengths += 1
         if self._has_order:
             rewards = rewards + self.envs.alignment  # type: ignore[attr-defined] # native only
         elif self.tracker is not None:
             rewards = rewards + self.tracker.alignment
         np.multiply(rewards, self._reward_scale, out=rollout.rewards[step], casting="same_kind")
-        ends = rollout.ends[step]
-        np.logical_or(terminations, truncations, out=ends)
-        seen = _floats(observations)
-        if ends.any():
-            seen = self._end(rollout, step, seen, infos, truncations & ~terminations)
-            self._account(np.flatnonzero(ends), finished)
+        dones = rollout.dones[step]
+        np.logical_or(terminations, truncations, out=dones)
+        observed = _as_floats(observations)
+        if dones.any():
+            truncated = truncations & ~terminations
+            self._end_episodes(rollout, step, observed, infos["final_obs"], truncated)
+            self._count_episodes(np.flatnonzero(dones), finished)
         else:
-            self.inputs.update(self._actions, seen)
-        self.write(seen, rollout, step + 1)
+            self.encoder.update(self._env_actions, observed)
+        self._encode(observed, rollout, step + 1)
 
-    def _end(
-        self, rollout: Rollout, step: int, seen: Float32s, infos: Any, cut_off: Bools
-    ) -> Float32s:
-        """Keep the last states of what was cut off, and begin new episodes; returns their start."""
-        ended = np.flatnonzero(rollout.ends[step])
-        last = seen.copy()
-        for game in ended:
-            last[game] = _floats(infos["final_obs"][game])
-        self.inputs.update(self._actions, last)
-        if cut_off.any():
-            rows = np.empty((len(seen), self.inputs.size), np.float32)
-            self.inputs.encode(last, rows, None)
-            games = np.flatnonzero(cut_off)
-            rollout.finals.append(Final(step, games, rows[games]))
-        self.inputs.reset(ended)
-        if self.order_rng is not None:
-            self._begin_orders(ended)
-        return seen
+    def _encode(self, observations: Float32s, rollout: Rollout, step: int) -> None:
+        masks = None if rollout.action_masks is None else rollout.action_masks[step]
+        self.encoder.encode(observations, rollout.features[step], masks)
 
-    def _begin_orders(self, games: Int64s) -> None:
-        assert self.order_rng is not None
-        assert isinstance(self.inputs, FeatureEncoder)
-        drawn = self.order_rng.integers(_core.ORDER_COUNT, size=len(games), dtype=np.uint8)
-        self.envs.batch.orders[games] = drawn  # type: ignore[attr-defined] # native only
-        self.inputs.history[games, _core.HISTORY_ORDER_OFFSET] = drawn
+    def _end_episodes(
+        self, rollout: Rollout, step: int, observed: Float32s, final_obs: Any, truncated: Bools
+    ) -> None:
+        """Store the last states of truncated episodes and clear the histories of all that ended."""
+        ended = np.flatnonzero(rollout.dones[step])
+        last = observed.copy()
+        for env in ended:
+            last[env] = _as_floats(final_obs[env])
+        self.encoder.update(self._env_actions, last)
+        if truncated.any():
+            features = np.empty((len(last), self.encoder.size), np.float32)
+            self.encoder.encode(last, features, None)
+            env_ids = np.flatnonzero(truncated)
+            rollout.truncations.append(Truncation(step, env_ids, features[env_ids]))
+        self.encoder.reset(ended)
+        if self._order_rng is not None:
+            self._start_orders(ended)
 
-    def _kept(self, ended: Int64s) -> Int64s:
-        """Counters of the episodes that ended and count; no rows without an order."""
-        is_counted = self.active[ended]
+    def _start_orders(self, env_ids: Int64s) -> None:
+        assert self._order_rng is not None
+        assert isinstance(self.encoder, FeatureEncoder)
+        drawn = self._order_rng.integers(_core.ORDER_COUNT, size=len(env_ids), dtype=np.uint8)
+        self.envs.batch.orders[env_ids] = drawn  # type: ignore[attr-defined] # native only
+        self.encoder.history[env_ids, _core.HISTORY_ORDER_OFFSET] = drawn
+
+    def _count_episodes(self, ended: Int64s, finished: FinishedEpisodes) -> None:
+        counted = ended[self._active[ended]]
+        finished.returns += self._returns[counted].tolist()
+        finished.lengths += self._lengths[counted].tolist()
+        finished.counters = np.concatenate([finished.counters, self._compliance_counters(ended)])
+        self.episode_steps += int(self._lengths[counted].sum())
+        self.ended_episodes += len(counted)
+        restarted = min(len(counted), self.total_episodes - self.started_episodes)
+        self.started_episodes += restarted
+        self._active[counted[restarted:]] = False
+        self._returns[ended] = 0
+        self._lengths[ended] = 0
+
+    def _compliance_counters(self, ended: Int64s) -> Int64s:
+        """Compliance counters of the counted episodes that ended; no rows without an order."""
+        is_counted = self._active[ended]
         if self.tracker is not None:
             return self.tracker.end_episodes(ended)[is_counted].astype(np.int64)
         if self._has_order:
-            of_batch = self.envs.batch.episode_counters  # type: ignore[attr-defined]
-            return of_batch[ended[is_counted]]  # type: ignore[no-any-return]
+            counters = self.envs.batch.episode_counters  # type: ignore[attr-defined]
+            return counters[ended[is_counted]]  # type: ignore[no-any-return]
         return np.zeros((0, _core.COUNTER_COUNT), np.int64)
 
-    def _account(self, ended: Int64s, finished: Finished) -> None:
-        counted = ended[self.active[ended]]
-        finished.returns += self.returns[counted].tolist()
-        finished.lengths += self.lengths[counted].tolist()
-        finished.counters = np.concatenate([finished.counters, self._kept(ended)])
-        self.played_steps += int(self.lengths[counted].sum())
-        self.done += len(counted)
-        going_on = min(len(counted), self.total - self.begun)
-        self.begun += going_on
-        self.active[counted[going_on:]] = False
-        self.returns[ended] = 0
-        self.lengths[ended] = 0
 
-
-def _floats(observations: Any) -> Float32s:
+def _as_floats(observations: Any) -> Float32s:
     return np.ascontiguousarray(observations, np.float32)
-
-
-__all__ = ["Collector", "FeatureEncoder", "Finished", "Inputs", "PlainInputs"]

@@ -1,199 +1,256 @@
-"""A training run from start to end: its folder, its checks, its checkpoints."""
+"""A training run from start to end: training loop, evaluations, early stopping, checkpoints."""
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, Self
 
+import msgspec
 import numpy as np
 
 from cagepool import runs
 from cagepool._stages import stage
 from cagepool.evaluate.policy import Policy
-from cagepool.train.appraisal import write_outcome
+from cagepool.runs.schema import WorkflowFile
+from cagepool.sim import orders
 from cagepool.train.config import TrainConfig
-from cagepool.train.early_stopping import Gate
-from cagepool.train.evaluation import Check, check, check_of_returns
-from cagepool.train.logging import Moment, Recorder, Row
+from cagepool.train.early_stopping import EarlyStopping
+from cagepool.train.evaluation import (
+    PeriodicScore,
+    evaluate_networks,
+    evaluate_orders,
+    score_of_returns,
+)
+from cagepool.train.logging import ResumePoint, Row, RunLogger
 from cagepool.train.ppo import Trainer, Update
 
 
 class Listener(Protocol):
-    """Is told how a run goes."""
+    """Receives the progress of a run."""
 
-    def updated(self, row: Row, /) -> None:
-        """An update is done."""
+    def on_update(self, row: Row, /) -> None:
+        """Receive the metrics of an update."""
 
-    def checked(self, row: Row, check: Check, /, *, is_best: bool) -> None:
-        """The policy was scored on other seeds."""
+    def on_evaluation(self, row: Row, score: PeriodicScore, /, *, is_best: bool) -> None:
+        """Receive the score of a periodic evaluation."""
 
 
 @dataclass
 class Progress:
-    """What a run must remember beside what the trainer does."""
+    """State of a run that is not in the trainer."""
 
     seconds: float = 0.0
-    checked: int = 0  # episodes played at the last check
-    best: float | None = None
-    returns: list[float] = field(default_factory=list)  # since the last check, if it needs them
-    gate: Gate = field(default_factory=Gate)
+    evaluated_episodes: int = 0  # episodes played at the last evaluation
+    best_score: float | None = None
+    returns: list[float] = field(default_factory=list)  # since the last evaluation
+    early_stopping: EarlyStopping = field(default_factory=EarlyStopping)
+
+    def as_dict(self) -> dict[str, Any]:
+        """State by its names in a checkpoint."""
+        return {
+            "seconds": self.seconds,
+            "checked": self.evaluated_episodes,
+            "best": self.best_score,
+            "returns": self.returns,
+            "gate": self.early_stopping.as_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Restore the state in a checkpoint."""
+        return cls(
+            seconds=state["seconds"],
+            evaluated_episodes=state["checked"],
+            best_score=state["best"],
+            returns=list(state["returns"]),
+            early_stopping=EarlyStopping.from_dict(state.get("gate", {})),
+        )
 
 
 def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:
-    """Train a run from where it is to its end.
+    """Train a run from its start or its last checkpoint to its end.
 
     Args:
-        run: A new one, or one that was stopped or killed.
-        listener: Is told how it goes.
-        should_stop: Asked between two updates; if so, a checkpoint is written first.
+        run: A new run, or one that was stopped or killed.
+        listener: Receives the progress.
+        should_stop: Asked after every update; on true, a checkpoint is written first.
 
     Returns:
         Whether the run is finished.
 
     Raises:
-        ValueError: the run's folder is damaged, or another process trains it.
-        OSError: something can't be written; the last checkpoint is still there.
+        ValueError: the run folder is damaged, or another process trains it.
+        OSError: a file cannot be written; the last checkpoint remains.
     """
     config = TrainConfig.from_dict(run.settings)
     with ExitStack() as stack:
-        stack.enter_context(run.lock())
         with stage("setup"):
+            stack.enter_context(run.lock())
             trainer = stack.enter_context(Trainer(config))
-        progress, resumed_at = _resumed(run, trainer)
-        if resumed_at is None and config.run.start_from is not None:
-            _take_over(trainer, run.path / config.run.start_from)
-        with stage("setup"):
-            recorder = Recorder(run, resumed_at)
-        with recorder:
-            is_over = _Session(run, trainer, recorder, progress).play(listener, should_stop)
-        if is_over and config.order.order is not None:
-            weights = trainer.learner.networks.arrays()
+            progress, resumed_at = _resume(run, trainer)
+            if resumed_at is None and config.run.start_from is not None:
+                _load_policy(trainer, run.path / config.run.start_from)
+            logger = stack.enter_context(RunLogger(run, config.order, resumed_at))
+        is_finished = _Runner(run, trainer, logger, progress).train(listener, should_stop)
+        if is_finished and config.order.order is not None:
             with stage("evaluation"):
-                write_outcome(run, config, progress.gate, Policy(weights, config.as_dict()))
-        return is_over
+                _write_outcome(run, trainer, progress.early_stopping)
+        return is_finished
 
 
-def _resumed(run: runs.Run, trainer: Trainer) -> tuple[Progress, Moment | None]:
-    """What a run had to remember, and where it stood; none if it never came to a checkpoint."""
+def _resume(run: runs.Run, trainer: Trainer) -> tuple[Progress, ResumePoint | None]:
+    """Restore the last checkpoint; the resume point is none if the run has no checkpoint."""
     if not run.checkpoint_updates("last"):
         return Progress(), None
     checkpoint = run.checkpoint("last")
     try:
         trainer.restore(checkpoint.arrays, checkpoint.state)
-        moment = Moment(trainer.number, trainer.episodes)
-        kept = dict(checkpoint.state["progress"])
-        gate = Gate(**kept.pop("gate", {}))
-        return Progress(**kept, gate=gate), moment
+        progress = Progress.from_dict(checkpoint.state["progress"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
+    return progress, ResumePoint(trainer.number, trainer.episodes)
 
 
-def _take_over(trainer: Trainer, folder: Path) -> None:
-    """Start from the last policy of another run, its optimiser included."""
+def _load_policy(trainer: Trainer, folder: Path) -> None:
+    """Start from the last policy and optimizer state of another run."""
     checkpoint = runs.open_run(folder).checkpoint("last")
     try:
-        trainer.learner.take(checkpoint.arrays)
+        trainer.ppo.learner.load_arrays(checkpoint.arrays)
     except (KeyError, ValueError) as error:
         raise ValueError(
-            f"the run of start_from must have such a policy as this one, {folder} has not: {error}"
+            f"start_from: the networks in {folder} do not match this configuration: {error}"
         ) from error
 
 
+def _write_outcome(run: runs.Run, trainer: Trainer, early_stopping: EarlyStopping) -> None:
+    """Write workflow.json: why the training ended, and the final evaluation with its order."""
+    config = trainer.config
+    order = config.order.order
+    assert order is not None
+    assert early_stopping.outcome is not None
+    policy = Policy(trainer.networks.arrays(), config.as_dict())
+    (score,) = evaluate_orders(policy, config, [order], config.order.n_eval_episodes)
+    workflow = WorkflowFile(
+        order=">".join(orders.parse_order(order)),
+        outcome=early_stopping.outcome,
+        reason=early_stopping.reason,
+        **msgspec.structs.asdict(score),
+    )
+    runs.write_workflow(run.path, workflow)
+
+
 def _check_finite(update: Update) -> None:
-    """Stop before a policy that is lost takes the place of one that was kept."""
-    if not np.isfinite([*update.learned.parts, update.learned.gradient_norm]).all():
+    """Raise before weights that are not finite replace a good checkpoint."""
+    if not np.isfinite([*update.stats.loss, update.stats.gradient_norm]).all():
         raise ValueError(
-            f"the losses of update {update.number} must be finite, got {update.learned.parts}: "
+            f"the losses of update {update.number} must be finite, got {update.stats.loss}: "
             "a smaller learning_rate or reward_scale may help"
         )
 
 
-def _stopped(progress: Progress) -> dict[str, str]:
-    """Why a run to an order ended, if it has."""
-    gate = progress.gate
-    return {"outcome": gate.outcome, "reason": gate.reason} if gate.outcome is not None else {}
+class _Runner:
+    """Training loop of one process: logs, evaluates, stops early and writes checkpoints."""
 
-
-class _Session:
     def __init__(
-        self, run: runs.Run, trainer: Trainer, recorder: Recorder, progress: Progress
+        self, run: runs.Run, trainer: Trainer, logger: RunLogger, progress: Progress
     ) -> None:
         self._run = run
         self._trainer = trainer
-        self._recorder = recorder
+        self._logger = logger
         self._progress = progress
         self._config = trainer.config
 
-    def play(self, listener: Listener, should_stop: Callable[[], bool]) -> bool:
-        trainer, progress = self._trainer, self._progress
-        if progress.gate.outcome is not None:
+    def train(self, listener: Listener, should_stop: Callable[[], bool]) -> bool:
+        if self._progress.early_stopping.outcome is not None:
             return True
-        mark = kept = time.perf_counter()
-        for update in trainer.updates():
+        logged_at = saved_at = time.perf_counter()
+        for update in self._trainer.updates():
             _check_finite(update)
-            if not self._config.env.is_cage:
-                progress.returns += update.finished.returns
             now = time.perf_counter()
-            known = update.wait_seconds + update.update_seconds
-            progress.seconds += now - mark
-            with stage("logging"):
-                row = self._recorder.update(update, progress.seconds, now - mark - known)
-                listener.updated(row)
-            mark = now
-            is_over = self._is_over(row)
-            if is_over or self._is_check_due(update.episodes):
-                self._check(row, listener)
-            if is_over:
-                if self._config.order.order is not None:
-                    progress.gate.finish(row, gated=self._config.order.stops_early)
-                self._keep(finished=True)
+            row = self._log(update, now - logged_at, listener)
+            logged_at = now
+            is_finished = self._is_finished(row)
+            if is_finished or self._is_evaluation_due(update.episodes):
+                with stage("evaluation"):
+                    self._evaluate(row, listener)
+            if is_finished:
+                self._finish(row)
                 return True
             if should_stop():
-                self._keep()
+                self._write_checkpoint()
                 return False
-            if now - kept >= self._config.run.checkpoint_seconds:
-                self._keep()
-                kept = now
+            if now - saved_at >= self._config.run.checkpoint_seconds:
+                self._write_checkpoint()
+                saved_at = now
         return True
 
-    def _is_over(self, row: Row) -> bool:
+    def _log(self, update: Update, seconds: float, listener: Listener) -> Row:
+        """Log an update that took so many seconds since the last one."""
+        with stage("logging"):
+            progress = self._progress
+            if not self._config.env.is_cage:
+                progress.returns += update.finished.returns
+            progress.seconds += seconds
+            other_seconds = seconds - (update.wait_seconds + update.update_seconds)
+            row = self._logger.log_update(update, progress.seconds, other_seconds)
+            listener.on_update(row)
+            return row
+
+    def _is_finished(self, row: Row) -> bool:
         config = self._config
-        is_judged = config.order.stops_early and self._progress.gate.judge(row, config.order)
-        return is_judged or row["episodes"] == config.run.total_episodes
+        stops = config.order.stops_early and self._progress.early_stopping.update(row, config.order)
+        return stops or row["episodes"] == config.run.total_episodes
 
-    def _is_check_due(self, episodes: int) -> bool:
-        return episodes >= self._progress.checked + self._config.run.eval_interval
+    def _is_evaluation_due(self, episodes: int) -> bool:
+        return episodes >= self._progress.evaluated_episodes + self._config.run.eval_interval
 
-    def _check(self, row: Row, listener: Listener) -> None:
-        """Score the policy, and keep it if none was better."""
+    def _evaluate(self, row: Row, listener: Listener) -> None:
+        """Evaluate the policy, and save it if it is the best so far."""
         progress, config = self._progress, self._config
-        networks = self._trainer.learner.networks
-        with stage("evaluation"):
-            is_cage = config.env.is_cage
-            made = check(config, networks) if is_cage else check_of_returns(progress.returns)
-        progress.checked = int(row["episodes"])
+        networks = self._trainer.networks
+        score = (
+            evaluate_networks(config, networks)
+            if config.env.is_cage
+            else score_of_returns(progress.returns)
+        )
+        progress.evaluated_episodes = int(row["episodes"])
         progress.returns = []
-        known = not math.isnan(made.score)
-        is_best = known and (progress.best is None or made.score > progress.best)
-        is_best |= known and progress.gate.outcome == "passed"  # the others do not keep the order
+        is_known = not math.isnan(score.score)
+        is_best = is_known and (progress.best_score is None or score.score > progress.best_score)
+        # Earlier policies did not comply with the order.
+        is_best |= is_known and progress.early_stopping.outcome == "passed"
         if is_best:
-            progress.best = made.score
+            progress.best_score = score.score
             state = {name: row[name] for name in ("update", "episodes", "steps")}
             with stage("checkpoint"):
-                self._run.save_checkpoint("best", networks.arrays(), {**state, "score": made.score})
+                self._run.save_checkpoint(
+                    "best", networks.arrays(), {**state, "score": score.score}
+                )
         with stage("logging"):
-            self._recorder.check(row, made, is_best=is_best)
-            listener.checked(row, made, is_best=is_best)
+            self._logger.log_evaluation(row, score, is_best=is_best)
+            listener.on_evaluation(row, score, is_best=is_best)
 
-    def _keep(self, *, finished: bool = False) -> None:
-        arrays, state = self._trainer.state()
-        progress = asdict(self._progress)
+    def _finish(self, row: Row) -> None:
+        order = self._config.order
+        if order.order is not None:
+            self._progress.early_stopping.finish(row, enabled=order.stops_early)
+        self._write_checkpoint(finished=True)
+
+    def _write_checkpoint(self, *, finished: bool = False) -> None:
         with stage("checkpoint"):
+            arrays, state = self._trainer.state()
+            stopping = self._progress.early_stopping
+            outcome = {"outcome": stopping.outcome, "reason": stopping.reason}
             self._run.save_checkpoint(
                 "last",
                 arrays,
-                {**state, "progress": progress, "finished": finished, **_stopped(self._progress)},
+                {
+                    **state,
+                    "progress": self._progress.as_dict(),
+                    "finished": finished,
+                    **(outcome if stopping.outcome is not None else {}),
+                },
             )

@@ -1,6 +1,81 @@
-"""Ray: rollouts and whole trainings on other processes and machines (docs/ray.md)."""
+"""Ray: rollouts and whole trainings in other processes and on other machines (docs/ray.md)."""
 
-from cagepool.train.ray.connection import connected
-from cagepool.train.ray.crew import RayCrew
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["RayCrew", "connected"]
+import grpc  # type: ignore[import-untyped]
+import ray
+
+AUTO = "auto"  # address of the cluster that runs on this machine
+HEALTH_CHECK_SECONDS = 5.0
+# Object store of a local cluster: room for a few rollouts; Ray spills more to disk.
+OBJECT_STORE_BYTES = 256 * 1024**2
+
+
+@contextmanager
+def cluster_connection(address: str | None, min_cpus: int) -> Iterator[None]:
+    """Connect to a Ray cluster for the duration of the block; an open connection is reused.
+
+    Args:
+        address: host:port of the head of a cluster that this machine is a node of, or `auto`.
+            None: start a local cluster, and stop it at the end.
+        min_cpus: Processes that a local cluster must have room for.
+
+    Raises:
+        ValueError: no cluster answers at that address.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address is None:
+        _start_local_cluster(min_cpus)
+    else:
+        _connect(address)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _start_local_cluster(min_cpus: int) -> None:
+    os.environ.setdefault("RAY_worker_niceness", "0")  # actors do as much work as the learner
+    ray.init(
+        "local",
+        num_cpus=max(min_cpus, os.cpu_count() or 1),
+        object_store_memory=OBJECT_STORE_BYTES,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )
+
+
+def _connect(address: str) -> None:
+    if address != AUTO:
+        _check_health(address)  # ray.init retries for minutes
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise _address_error(address, str(error)) from error
+
+
+def _check_health(address: str) -> None:
+    """Raise ValueError unless the gRPC health service of a Ray head answers in time."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        raise ValueError(f"ray_address must be host:port or {AUTO}, got {address!r}")
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        try:
+            check(b"", timeout=HEALTH_CHECK_SECONDS)
+        except grpc.RpcError as error:
+            reason = f"no Ray head answers there ({error.details()})"
+            raise _address_error(address, reason) from error
+
+
+def _address_error(address: str, reason: str) -> ValueError:
+    return ValueError(
+        f"ray_address must be that of the head of a running cluster, got {address}: {reason}"
+    )

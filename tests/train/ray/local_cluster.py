@@ -1,4 +1,4 @@
-"""Clusters of several raylets on this machine."""
+"""Ray cluster with two nodes (raylets) on this machine."""
 
 import gc
 import os
@@ -10,13 +10,13 @@ from typing import Any
 import ray
 from ray.cluster_utils import Cluster
 
-# A dead node is noticed soon, but a busy machine is not taken for dead.
+# A dead node is detected within seconds, and a busy one is not taken for dead.
 SYSTEM = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3, "worker_niceness": 0}
 NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 1024**2}
 
 
 class TwoNodes:
-    """A head, to which this process is connected, and a node that may be killed."""
+    """A head node and a second node that tests kill."""
 
     def __init__(self) -> None:
         head = {**NODE, "include_dashboard": False, "_system_config": SYSTEM}
@@ -24,8 +24,8 @@ class TwoNodes:
         self.address = self._cluster.address
         self.node = self._cluster.add_node(**NODE)
 
-    def alive(self) -> int:
-        """How many nodes there are."""
+    def alive_nodes(self) -> int:
+        """Number of nodes that are alive."""
         return sum(node["Alive"] for node in ray.nodes())
 
     def kill_node(self) -> None:
@@ -39,8 +39,8 @@ class TwoNodes:
 
 
 @contextmanager
-def loose_ends() -> Iterator[None]:
-    """Ray does not wait for the last of its processes; Python must not complain in a later test."""
+def ignore_leaked_processes() -> Iterator[None]:
+    """Ignore the ResourceWarnings of processes that Ray does not wait for."""
     try:
         yield
     finally:
@@ -51,8 +51,9 @@ def loose_ends() -> Iterator[None]:
 
 @contextmanager
 def two_nodes() -> Iterator[TwoNodes]:
+    """Start the cluster and connect this process to its head."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    with loose_ends(), closing(TwoNodes()) as cluster:
+    with ignore_leaked_processes(), closing(TwoNodes()) as cluster:
         ray.init(cluster.address, log_to_driver=False)
         try:
             yield cluster

@@ -1,0 +1,99 @@
+"""MLP passes, gradients and Adam, compared with PyTorch's own; threads of a learner."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from cagepool.train.config import PpoConfig
+from cagepool.train.learner import Adam, GradientWorker, Learner, MlpBackward, MlpForward
+from cagepool.train.loss import LossCoefficients, MinibatchPart, NetworkOutputs, ppo_loss
+from cagepool.train.networks import Networks
+from tests.train.random_transitions import RandomCase, random_transitions
+
+CASES = [((8,), "tanh"), ((8, 6), "relu"), ((7, 8, 9), "tanh")]
+
+
+@pytest.mark.parametrize(("hidden", "activation"), CASES)
+def test_forward_and_backward_pass_equal_autograd(hidden: tuple[int, ...], activation: str) -> None:
+    networks = Networks(5, 4, hidden, activation, seed=1)
+    actor_gradient, _ = networks.split(torch.zeros_like(networks.flat))
+    mlp = MlpBackward(networks.actor, actor_gradient)
+    generator = torch.Generator().manual_seed(2)
+    for rows in (6, 9, 3):  # more rows, then fewer: the buffers grow once
+        inputs = torch.randn(rows, 5, generator=generator)
+        output_gradient = torch.randn(rows, 4, generator=generator)
+        expected = networks.logits(inputs)
+        networks.zero_grad()
+        expected.backward(output_gradient)  # type: ignore[no-untyped-call] # of torch
+
+        outputs = mlp.run(inputs)
+        mlp.output_gradient().copy_(output_gradient)
+        mlp.backward(inputs)
+
+        assert_close(outputs, expected.detach())
+        assert_close(MlpForward(networks.actor).run(inputs), expected.detach())
+        autograd = torch.cat(
+            [w.grad.flatten() for w in networks.actor.parameters() if w.grad is not None]
+        )
+        assert_close(actor_gradient, autograd)
+
+
+def assert_close(found: torch.Tensor, expected: torch.Tensor) -> None:
+    # Single precision, and sums in another order.
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_the_parts_of_a_minibatch_add_up_to_autograd() -> None:
+    _, transitions = random_transitions(RandomCase(seed=3, rows=20, actions=6, masked=True))
+    transitions = type(transitions)(**{**vars(transitions), "features": torch.randn(20, 5)})
+    networks = Networks(5, 6, (8, 8), "tanh", seed=4)
+    coefficients = LossCoefficients(clip_range=0.2, clip_range_vf=0.2, ent_coef=0.01)
+    shuffled = torch.randperm(20)
+    workers = [GradientWorker(networks), GradientWorker(networks)]
+    for worker, rows in zip(workers, (shuffled[:13], shuffled[13:]), strict=True):
+        worker.run(transitions, MinibatchPart(rows, 20), coefficients)
+
+    features = transitions.features
+    outputs = NetworkOutputs(networks.logits(features), networks.values(features))
+    loss, _ = ppo_loss(outputs, transitions, coefficients)
+    loss.backward()  # type: ignore[no-untyped-call] # of torch
+
+    expected = torch.cat([w.grad.flatten() for w in networks.parameters() if w.grad is not None])
+    assert_close(workers[0].gradient + workers[1].gradient, expected)
+
+
+def test_the_weights_are_views_of_one_flat_tensor() -> None:
+    networks = Networks(5, 6, (8, 8), "tanh", seed=4)
+    networks.flat.fill_(0.5)
+    assert all(bool((weights == 0.5).all()) for weights in networks.parameters())
+    assert sum(map(len, networks.split(networks.flat))) == len(networks.flat)
+
+
+def test_adam_takes_the_steps_of_pytorch() -> None:
+    generator = torch.Generator().manual_seed(1)
+    weights = torch.randn(50, generator=generator)
+    expected = weights.clone()
+    ours, theirs = Adam(weights), torch.optim.Adam([expected])
+    for learning_rate in (1e-2, 3e-3, 1e-3):
+        for scale in (10.0, 1e-3, 0.0):
+            gradient = scale * torch.randn(50, generator=generator)
+            ours.step(gradient, learning_rate)
+            expected.grad = gradient.clone()
+            theirs.param_groups[0]["lr"] = learning_rate
+            theirs.step()
+            # Single precision, in another order of operations.
+            np.testing.assert_allclose(weights.numpy(), expected.numpy(), rtol=1e-5, atol=1e-7)
+    assert ours.steps == 9
+
+
+def test_a_closed_learner_leaves_no_thread() -> None:
+    before = {*threading.enumerate()}
+    _, transitions = random_transitions(RandomCase(seed=3, rows=1000, actions=6))
+    coefficients = LossCoefficients(clip_range=0.2, clip_range_vf=0.0, ent_coef=0.01)
+    with Learner(Networks(1, 6, (8,), "tanh", seed=4), PpoConfig(threads=3)) as learner:
+        learner.step(transitions, torch.arange(1000), coefficients, 1e-3)
+        assert {*threading.enumerate()} - before
+
+    assert {*threading.enumerate()} - before == set()
