@@ -108,7 +108,7 @@ sanitize-python: setup
 tidy: build/tidy/passed.stamp ## look for mistakes in all C++ files with clang-tidy
 
 # The module is configured too, so that the compile commands of the bindings are known.
-build/tidy/passed.stamp: $(BUILT) .clang-tidy CMakeLists.txt $(CPP)
+build/tidy/passed.stamp: .clang-tidy cpp/tests/.clang-tidy CMakeLists.txt $(CPP) | $(BUILT)
 	$(CONFIGURE) -B build/tidy -DCAGEPOOL_TESTS=ON -DCAGEPOOL_MODULE=ON \
 		-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) -DPython_EXECUTABLE=$(abspath $(BIN)/python)
 	printf '%s\n' $(filter %.cpp,$(CPP)) | xargs -P 2 -n 1 $(BIN)/clang-tidy --quiet -p build/tidy 2> build/tidy/noise.txt

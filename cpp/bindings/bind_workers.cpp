@@ -7,13 +7,17 @@
 
 #include "bindings/buffers.hpp"
 #include "bindings/module.hpp"
-#include "workers/python_envs.hpp"
 #include "workers/spin_wait.hpp"
 #include "workers/worker_loop.hpp"
+#if defined(__linux__)
+#include "workers/python_envs.hpp"
+#endif
 
 using namespace nanobind::literals;
 
 namespace cagepool {
+
+#if defined(__linux__)
 namespace {
 
 class BoundWorkerLoop {
@@ -49,13 +53,7 @@ class BoundWorkerLoop {
   WorkerLoop loop_;
 };
 
-}  // namespace
-
-// NOLINTNEXTLINE(misc-const-correctness): all parts of the module have this signature
-void bind_workers(nb::module_& m) {
-  m.attr("ALL_WORD") = kAllWord;
-  m.attr("MESSAGE_WORD") = kMessageWord;
-
+void bind_worker_loop(const nb::module_& m) {
   nb::class_<SpinWait>(m, "SpinWait", "Spin-then-block wait until a file descriptor is readable.")
       .def(nb::init<int, bool>(), "descriptor"_a, nb::kw_only(), "spin"_a)
       .def("wait", &SpinWait::wait, "timeout_s"_a, nb::call_guard<nb::gil_scoped_release>(),
@@ -114,6 +112,19 @@ void bind_workers(nb::module_& m) {
            nb::sig("def answer(self, answers: int, words: bytes) -> bool"),
            "Step the environments that `words` name and answer; False if the answer pipe has no "
            "reader.");
+}
+
+}  // namespace
+#endif
+
+// NOLINTNEXTLINE(misc-const-correctness): all parts of the module have this signature
+void bind_workers(nb::module_& m) {
+  m.attr("ALL_WORD") = kAllWord;
+  m.attr("MESSAGE_WORD") = kMessageWord;
+  // Python checks the platform before it starts workers, so elsewhere nothing misses the classes.
+#if defined(__linux__)
+  bind_worker_loop(m);
+#endif
 }
 
 }  // namespace cagepool

@@ -42,7 +42,7 @@ inline std::size_t step_games(const StepArgs& shared, std::size_t begin, std::si
       batch.out.counters[id].threat_steps += is_threatened<kKnowledge>(game, batch.rule);
       batch.out.alignment[id] = 0.0;
     }
-    const auto on_fix = [&batch, id](const Game& before, Mask target) {
+    const auto on_fix = [&](const Game& before, Mask target) {
       if constexpr (kCompliance != Compliance::kNone) {
         batch.out.alignment[id] = score_fix<kKnowledge>(before, target, batch.out.orders[id],
                                                         batch.rule, batch.out.counters[id]);
