@@ -22,6 +22,10 @@ from tests.cli.command import cagepool
         (("play", "--epsodes", "3"), "unknown flag --epsodes, did you mean --episodes\\?"),
         (("train", "--n-env", "3"), "unknown flag --n-env, did you mean --n-envs\\?"),
         (("search", "--gp_bta=3"), "unknown flag --gp-bta, did you mean --gp-beta\\?"),
+        (
+            ("profile", "step", "--n-env", "3"),
+            "unknown flag --n-env, did you mean --n-envs\\?",
+        ),
         (("runs", "--zzz"), "unknown flag --zzz; cagepool runs --help lists the flags"),
         (("bench", "enginee"), "what must be one of .*; got 'enginee', did you mean engine\\?"),
         (

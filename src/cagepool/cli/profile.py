@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Column, Table
@@ -16,8 +15,8 @@ from tyro.conf import Positional, arg
 from cagepool import _optional
 from cagepool.bench import profile as profiler
 from cagepool.bench.profile import MAIN, StepConfig
-from cagepool.cli.args import FLAGS
-from cagepool.cli.display import TrainDisplay, progress_bars
+from cagepool.cli.args import parse
+from cagepool.cli.display import CommandConsole, TrainDisplay, progress_bars
 from cagepool.cli.train import parsed, run_of, stop_on_interrupt
 from cagepool.train.config import TrainConfig
 
@@ -65,13 +64,13 @@ def profile(command: Profile) -> None:
     if kind == "train":
         result = _profile_training(arguments)
     else:
-        step = tyro.cli(Step, prog="cagepool profile -- step", args=arguments, config=FLAGS)
+        step = parse(Step, "cagepool profile -- step", arguments)
         result = _profile_steps(StepConfig(**vars(step)))
     if command.out is not None:
         profiler.write_profile(result, command.out)
     if command.speedscope is not None:
         profiler.write_speedscope(result, command.speedscope)
-    _print(Console(highlight=False), result)
+    _print(CommandConsole(), result)
 
 
 def _check(command: Profile) -> None:
@@ -94,7 +93,7 @@ def _profile_training(arguments: Sequence[str]) -> profiler.Profile:
     with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import runner  # noqa: PLC0415
 
-    console = Console(highlight=False, stderr=True)
+    console = CommandConsole(stderr=True)
     with TemporaryDirectory() as folder:
         if wanted.out is None and wanted.resume is None:
             wanted = replace(wanted, out=Path(folder) / "run")
