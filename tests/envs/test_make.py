@@ -13,7 +13,7 @@ from cagepool.bench.contenders import ComputingEnv, DummyEnv
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.errors import EnvironmentFault
 from tests.envs.contract import assert_same
-from tests.envs.workers.toys import Checksummed
+from tests.envs.workers.toy_envs import Checksummed
 
 COSTLY = partial(ComputingEnv, 0.002)
 

@@ -20,7 +20,7 @@ from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.sim.names import action_index
 from tests.envs.contract import HORIZON
-from tests.envs.workers.toys import Faulty, Sampler
+from tests.envs.workers.toy_envs import Faulty, Sampler
 
 BACKENDS: tuple[Backend, ...] = ("native", "workers", "sync", "pipes")
 HORIZONS = [4, 5, HORIZON]

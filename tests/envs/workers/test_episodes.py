@@ -1,6 +1,7 @@
 """Whole episodes: exactly as many as asked for, each once, whatever they run on."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from cagepool import make_vec
 from cagepool.envs import Cage2Env, episodes
-from tests.envs.workers.toys import Checksummed
+from tests.envs.workers.toy_envs import Checksummed
 
 
 class Varied(Checksummed):
@@ -37,11 +38,18 @@ def zeros(observations: Any) -> Any:
     return np.zeros(len(observations), int)
 
 
-@pytest.mark.parametrize("mode", ["next_step", "same_step"])
-@pytest.mark.parametrize("n", [1, 3, 4, 50])
-def test_there_are_exactly_n_whole_ones(mode: Any, n: int) -> None:
+@pytest.fixture(params=["next_step", "same_step"], scope="module")
+def varied_envs(request: pytest.FixtureRequest) -> Iterator[Any]:
+    mode = request.param
     with make_vec(4, env=Varied, backend="workers", workers=2, autoreset=mode) as envs:
-        played = list(episodes(envs, lambda seen: seen[:, 0] + 7, n, seed=20))
+        yield envs
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 50])
+def test_there_are_exactly_n_whole_ones(varied_envs: Any, n: int) -> None:
+    varied_envs.reset(seed=20)
+    varied_envs.set_attr("episodes", 0)
+    played = list(episodes(varied_envs, lambda seen: seen[:, 0] + 7, n, seed=20))
     assert len(played) == n
     for one in played:
         steps = len(one)

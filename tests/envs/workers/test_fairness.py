@@ -12,7 +12,7 @@ import pytest
 
 from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv
-from tests.envs.workers.toys import Checksummed, Gated
+from tests.envs.workers.toy_envs import Checksummed, Gated
 
 ENVS = 12
 WORKERS = 3

@@ -12,7 +12,7 @@ from gymnasium.error import ClosedEnvironmentError
 from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv
 from cagepool.errors import EnvironmentFault
-from tests.envs.workers.toys import FAULTS, Checksummed, Faulty
+from tests.envs.workers.toy_envs import FAULTS, Checksummed, Faulty
 
 pytestmark = pytest.mark.slow
 
@@ -196,8 +196,9 @@ class Flaky(Checksummed):
         return super().step(action)
 
 
-def test_ten_thousand_steps_with_crashes_lose_nothing_of_the_healthy() -> None:
-    count, steps = 20, 500
+@pytest.mark.parametrize("steps", [120, pytest.param(500, marks=pytest.mark.soak)])
+def test_many_steps_with_crashes_lose_nothing_of_the_healthy(steps: int) -> None:
+    count = 20
     chance = np.random.default_rng(0)
     expected = np.zeros(count, np.int64)  # steps in the episode; -1: it starts anew
     crashes = 0
@@ -226,4 +227,4 @@ def test_ten_thousand_steps_with_crashes_lose_nothing_of_the_healthy() -> None:
             assert (rewards[whole & ~renewed] == expected[whole & ~renewed]).all()
             assert not observations[whole].sum(1).any()
         assert envs.restarts.sum() == crashes
-    assert crashes > 80
+    assert crashes > 0.16 * steps

@@ -17,12 +17,13 @@ import pytest
 from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv, workers
 from cagepool.errors import EnvironmentFault
-from tests.envs.workers.processes import all_end, holdings
-from tests.envs.workers.toys import FAULTS, Checksummed, Faulty
+from tests.envs.workers.process_resources import all_end, holdings
+from tests.envs.workers.toy_envs import FAULTS, Checksummed, Faulty
 
 pytestmark = pytest.mark.slow
 
-TIMES = 20
+# A leak of one resource per repetition shows after two; rarer ones need the soak test.
+REPETITIONS = pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.soak)])
 AT_ONCE = 4
 LIMIT_S = 60  # for one repetition, on however busy a machine
 IN_STEPS = ("exception", "exit", "kill", "loop", "unpicklable info", "wrong shape")
@@ -99,35 +100,40 @@ ENDS: dict[str, Callable[[], None]] = {
 }
 
 
+@REPETITIONS
 @pytest.mark.parametrize("end", ENDS)
-def test_nothing_is_left_however_often_it_ends_so(end: str) -> None:
+def test_nothing_is_left_however_often_it_ends_so(end: str, times: int) -> None:
     ENDS[end]()
     before = holdings()
     with ThreadPoolExecutor(AT_ONCE) as pool:  # starting a process takes longest
-        for ended in [pool.submit(ENDS[end]) for _ in range(TIMES)]:
+        for ended in [pool.submit(ENDS[end]) for _ in range(times)]:
             ended.result(LIMIT_S)
     assert holdings() == before
 
 
-def test_nothing_is_left_however_often_it_is_interrupted() -> None:
+@REPETITIONS
+def test_nothing_is_left_however_often_it_is_interrupted(times: int) -> None:
     before = holdings()
-    for _ in range(TIMES):  # signals reach the main thread alone
+    for _ in range(times):  # signals reach the main thread alone
         interrupt()
     assert holdings() == before
 
 
+@REPETITIONS
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_environment_can_fail_and_be_replaced_many_times_in_a_row(fault: str) -> None:
+def test_an_environment_can_fail_and_be_replaced_many_times_in_a_row(
+    fault: str, times: int
+) -> None:
     before = holdings()
     with made(fault, on_fault="restart") as envs:
         if fault == "loop":
             hurry(envs)
-        for _ in range(TIMES):
+        for _ in range(times):
             *_, truncations, infos = envs.step([FAIL, 0])
             assert truncations[0]
             assert infos["restarted"][0]
             envs.step([0, 0])  # it starts anew
-        assert envs.restarts[0] >= TIMES  # on a busy machine the limit may be passed by chance
+        assert envs.restarts[0] >= times  # on a busy machine the limit may be passed by chance
     assert holdings() == before
 
 
@@ -138,7 +144,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from cagepool import make_vec
-from tests.envs.workers.toys import Faulty
+from tests.envs.workers.toy_envs import Faulty
 envs = make_vec(4, env=partial(Faulty, "loop"), backend="workers", workers=2)
 envs.reset(seed=0)
 envs.send([0, Faulty.FAIL], [0, 1])

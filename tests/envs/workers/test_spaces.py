@@ -11,7 +11,7 @@ from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv
 from cagepool.envs.space_tree import check_space_supported
 from tests.envs.contract import assert_same
-from tests.envs.workers.toys import SPACES, Sampler
+from tests.envs.workers.toy_envs import SPACES, Sampler
 
 STEPS = 13
 

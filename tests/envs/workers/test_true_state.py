@@ -9,7 +9,7 @@ import pytest
 
 from cagepool import make_vec
 from tests.envs.contract import actions_for
-from tests.envs.workers.toys import Checksummed
+from tests.envs.workers.toy_envs import Checksummed
 
 HORIZON = 4
 # By mode: ages after the reset and each of ten steps, and the steps in the episode at those times.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cagepool import make_vec
 from cagepool.envs import Ready
 from tests.envs.contract import HORIZON, MODES, actions_for, assert_same
-from tests.envs.workers.toys import SIZE, Checksummed, Gated, Sampler
+from tests.envs.workers.toy_envs import SIZE, Checksummed, Gated, Sampler
 
 ENVS = 5
 STEPS = 20
@@ -132,12 +132,17 @@ def test_sending_all_and_receiving_all_is_a_step(backend: Any, mode: Any) -> Non
     barrier.close()
 
 
-@pytest.fixture(params=["native", "workers"])
-def envs(request: pytest.FixtureRequest) -> Any:
+@pytest.fixture(params=["native", "workers"], scope="module")
+def shared_envs(request: pytest.FixtureRequest) -> Any:
     envs: Any = make_vec(3, backend=request.param)
-    envs.reset(seed=0)
     yield envs
     envs.close()
+
+
+@pytest.fixture
+def envs(shared_envs: Any) -> Any:
+    shared_envs.reset(seed=0)  # drops the steps that an earlier test left pending
+    return shared_envs
 
 
 @pytest.mark.parametrize(
@@ -222,8 +227,13 @@ def test_others_run_while_results_are_awaited(tmp_path: Path) -> None:
     assert asyncio.run(play()) == 2
 
 
-def test_no_observation_is_torn_in_a_million_steps() -> None:
-    count, batches = 1000, 500
+@pytest.mark.parametrize(
+    "batches",
+    [50, pytest.param(500, marks=pytest.mark.soak)],
+    ids=["a hundred thousand", "a million"],
+)
+def test_no_observation_is_torn_in_many_steps(batches: int) -> None:
+    count = 1000
     with make_vec(count, env=Checksummed, backend="workers", workers=2) as envs:
         envs.reset(seed=0)
         steps = np.zeros(count, np.int64)
