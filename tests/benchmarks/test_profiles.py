@@ -8,7 +8,7 @@ import pytest
 from benchmarks.profiles import PAGE, fill_page, read_profiles, to_markdown
 from cagepool._stages import StageTimes
 from cagepool.bench.profile import STAGES, Overhead, Profile, Traffic
-from cagepool.cli.train import parsed
+from cagepool.cli.train import parse_train
 
 TEXT = PAGE.read_text(encoding="utf-8")
 MEASURED = read_profiles()
@@ -74,4 +74,4 @@ def test_the_page_explains_every_stage() -> None:
 def test_the_commands_of_the_page_are_valid() -> None:
     trainings = re.findall(r"^cagepool profile .*-- train (.*)$", TEXT, re.MULTILINE)
     assert len(trainings) == 3
-    assert all(parsed(flags.split()).run.total_episodes > 0 for flags in trainings)
+    assert all(parse_train(flags.split()).run.total_episodes > 0 for flags in trainings)

@@ -8,14 +8,16 @@ import pytest
 
 from cagepool.cli.main import run
 from cagepool.runs import open_run
-from tests.cli.training import SMALL, Screen
+from tests.cli.short_training import SHORT_FLAGS, Capture
 
 
-def test_a_profile_of_training_adds_up_in_table_and_file(tmp_path: Path, capsys: Screen) -> None:
+def test_a_profile_of_training_adds_up_in_table_and_file(tmp_path: Path, capsys: Capture) -> None:
     out, flame_graph = tmp_path / "profile.json", tmp_path / "flame.json"
     files = ("--out", str(out), "--speedscope", str(flame_graph))
     kept = ("--out", str(tmp_path / "run"))
-    assert run(["profile", *files, "--", "train", "--total-episodes", "21", *SMALL, *kept]) == 0
+    assert (
+        run(["profile", *files, "--", "train", "--total-episodes", "21", *SHORT_FLAGS, *kept]) == 0
+    )
 
     written = json.loads(out.read_text())
     assert written["kind"] == "train"
@@ -30,7 +32,7 @@ def test_a_profile_of_training_adds_up_in_table_and_file(tmp_path: Path, capsys:
 
 
 def test_a_profile_of_steps_is_printed_in_80_columns(
-    capsys: Screen, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert run(["profile", "--", "step", "--n-envs", "10", "--steps", "200"]) == 0
@@ -49,7 +51,7 @@ def test_a_run_that_nobody_asked_for_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["profile", "--", "train", "--total-episodes", "7", *SMALL]) == 0
+    assert run(["profile", "--", "train", "--total-episodes", "7", *SHORT_FLAGS]) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,7 +74,7 @@ def test_the_folder_of_a_run_that_cannot_begin_is_free_again(tmp_path: Path) -> 
     ],
 )
 def test_a_wrong_call_is_refused_in_one_sentence(
-    arguments: tuple[str, ...], sentence: str, capsys: Screen
+    arguments: tuple[str, ...], sentence: str, capsys: Capture
 ) -> None:
     assert run(["profile", *arguments]) == 2
     said = capsys.readouterr()

@@ -101,7 +101,7 @@ def _run_command(arguments: Sequence[str]) -> None:
         raise ValueError(f"{known}; got {name!r}{args.suggestion(name, commands)}")
     flags, function = commands[name]
     if name == "train":
-        command: Any = train.parsed(rest)
+        command: Any = train.parse_train(rest)
     elif name == "search":
         command = search.parse_search(rest)
     else:

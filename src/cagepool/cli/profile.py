@@ -17,7 +17,7 @@ from cagepool.bench import profile as profiler
 from cagepool.bench.profile import MAIN, StepConfig
 from cagepool.cli.args import parse
 from cagepool.cli.display import CommandConsole, TrainDisplay, progress_bars
-from cagepool.cli.train import parsed, run_of, stop_on_interrupt
+from cagepool.cli.train import open_run_folder, parse_train, stop_on_interrupt
 from cagepool.train.config import TrainConfig
 
 KINDS = ("train", "step")
@@ -88,7 +88,7 @@ def _check(command: Profile) -> None:
 
 
 def _profile_training(arguments: Sequence[str]) -> profiler.Profile:
-    wanted = parsed(arguments)
+    wanted = parse_train(arguments)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
     with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import runner  # noqa: PLC0415
@@ -97,7 +97,7 @@ def _profile_training(arguments: Sequence[str]) -> profiler.Profile:
     with TemporaryDirectory() as folder:
         if wanted.out is None and wanted.resume is None:
             wanted = replace(wanted, out=Path(folder) / "run")
-        run = run_of(wanted)
+        run = open_run_folder(wanted)
         config = TrainConfig.from_dict(run.settings)
         display = TrainDisplay(console, config)
         try:

@@ -1,4 +1,4 @@
-"""`cagepool train`: a defender, its run folder, and how far it is."""
+"""`cagepool train`: train a policy and write its run folder."""
 
 import argparse
 import json
@@ -76,53 +76,53 @@ class Train:
         return {group: dict(vars(getattr(self, group))) for group in groups}
 
 
-def defaults(arguments: Sequence[str]) -> Train:
-    """The settings that --resume, --preset and --config ask for, before any other flag is read.
+def parse_train(arguments: Sequence[str]) -> Train:
+    """Parse the flags; --resume, --preset and --config decide the defaults of the others.
 
     Raises:
-        ValueError: a file can't be read, or a setting is unknown.
+        ValueError: a file cannot be read, or a flag or setting is unknown.
+        SystemExit: the arguments ask for help.
     """
+    return parse(Train, "cagepool train", arguments, _read_defaults(arguments))
+
+
+def _read_defaults(arguments: Sequence[str]) -> Train:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?")
     parser.add_argument("--config", nargs="?")
     parser.add_argument("--resume", nargs="?")
-    found, _ = parser.parse_known_args(arguments)
-    settings: Settings = runs.open_run(found.resume).settings if found.resume else {}
-    if found.preset:
+    flags, _ = parser.parse_known_args(arguments)
+    settings: Settings = runs.open_run(flags.resume).settings if flags.resume else {}
+    if flags.preset:
         with flag_errors():
-            settings = merge_settings(settings, preset_settings(found.preset))
-    if found.config:
-        settings = merge_settings(settings, _read_settings(Path(found.config)))
+            settings = merge_settings(settings, preset_settings(flags.preset))
+    if flags.config:
+        settings = merge_settings(settings, _read_settings(Path(flags.config)))
     return Train(**group_flags(TrainConfig.from_dict(settings)))
-
-
-def parsed(arguments: Sequence[str]) -> Train:
-    """What these arguments ask for; a file or a preset decides what other flags are by default."""
-    return parse(Train, "cagepool train", arguments, defaults(arguments))
 
 
 def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
-    # Threads that wait by spinning take the core from others, and training down with them.
+    # OpenMP threads that spin-wait would take the cores from the rollout threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
-        from cagepool.train import runner  # noqa: PLC0415 - PyTorch takes a second to load
+        from cagepool.train import runner  # noqa: PLC0415 - slow import
 
     with flag_errors(), ray_connection(command.env, command.ray_address):
         _train(command, runner.train)
 
 
 def _train(
-    command: Train, trained: Callable[[runs.Run, TrainDisplay, Callable[[], bool]], bool]
+    command: Train, train_run: Callable[[runs.Run, TrainDisplay, Callable[[], bool]], bool]
 ) -> None:
-    run = run_of(command)
+    run = open_run_folder(command)
     console = CommandConsole()
     console.print(f"run folder: {run.path}", soft_wrap=True)
     config = TrainConfig.from_dict(run.settings)
     try:
         with stop_on_interrupt(console) as should_stop, TrainDisplay(console, config) as display:
-            finished = trained(run, display, should_stop)
-    except ValueError:  # such as an environment that can't be made: the folder is free again
+            finished = train_run(run, display, should_stop)
+    except ValueError:  # such as an unknown environment: leave no folder behind
         if command.resume is None:
             run.discard_if_unused()
         raise
@@ -133,7 +133,7 @@ def _train(
         console.print(f"stopped; resume with: cagepool train --resume {run.path}", soft_wrap=True)
         raise KeyboardInterrupt
     if replaced := replaced_actors(run):
-        console.print(f"{actors_replaced(replaced)}, and what they were collecting collected anew")
+        console.print(f"{actors_replaced(replaced)}; their rollouts were collected again")
     if config.order.order is not None:
         _print_outcome(console, run)
     if config.env.id in CAGE_ENVS:
@@ -142,16 +142,19 @@ def _train(
 
 
 def _print_outcome(console: Console, run: runs.Run) -> None:
-    """Say why training to an order ended, and how the policy does on games of its own."""
-    came = run.workflow()
-    assert came is not None, "a finished training to an order has written workflow.json"
-    console.print(f"{came.outcome}: {came.reason}", soft_wrap=True)
-    shares = (f"{name} {_share(getattr(came, name))}" for name in ("compliance", "coverage"))
-    score = f"{came.mean:.2f} ± {came.standard_error:.2f}"
-    console.print(f"greedy on {came.episodes} other games: {score}, {', '.join(shares)}")
+    """Print why a training with an order ended, and the final evaluation."""
+    workflow = run.workflow()
+    assert workflow is not None, "a finished training with an order has written workflow.json"
+    console.print(f"{workflow.outcome}: {workflow.reason}", soft_wrap=True)
+    shares = (
+        f"{name} {_format_share(getattr(workflow, name))}" for name in ("compliance", "coverage")
+    )
+    score = f"{workflow.mean:.2f} ± {workflow.standard_error:.2f}"
+    episodes = f"greedy on {workflow.episodes} other games"
+    console.print(f"{episodes}: {score}, {', '.join(shares)}")
 
 
-def _share(value: float | None) -> str:
+def _format_share(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
@@ -193,13 +196,13 @@ def ray_connection(env: EnvConfig, address: str | None) -> Iterator[None]:
         yield
         return
     with _optional.require("backend ray", "ray", "ray"):
-        from cagepool.train.ray import cluster_connection  # noqa: PLC0415 - takes seconds to load
+        from cagepool.train.ray import cluster_connection  # noqa: PLC0415 - slow import
     with cluster_connection(address or os.environ.get("RAY_ADDRESS"), env.ray_actors):
         yield
 
 
-def run_of(command: Train) -> runs.Run:
-    """The run folder that is asked for: a new one, or the one that is resumed."""
+def open_run_folder(command: Train) -> runs.Run:
+    """Create the run folder, or open the one to resume."""
     settings = command.settings()
     if command.fixed_episodes is not None:
         settings["run"]["total_episodes"] = command.fixed_episodes
@@ -210,7 +213,7 @@ def run_of(command: Train) -> runs.Run:
         config = TrainConfig.from_dict(settings)
     if command.resume is None:
         return runs.create(
-            command.out or _free_folder(command), config.as_dict(), version("cagepool")
+            command.out or _default_folder(command), config.as_dict(), version("cagepool")
         )
     if command.out is not None:
         raise ValueError(f"a resumed run stays in its folder, got --out {str(command.out)!r}")
@@ -231,7 +234,7 @@ def check_unchanged(given: TrainConfig, had: TrainConfig) -> None:
         raise ValueError(f"a resumed run must keep its settings, got {', '.join(changed)}")
 
 
-def _free_folder(command: Train) -> Path:
+def _default_folder(command: Train) -> Path:
     now = datetime.now().astimezone()
     return Path("runs") / f"{now:%Y%m%d-%H%M%S}-{command.env.red_agent}-seed{command.run.seed}"
 
@@ -246,5 +249,5 @@ def _read_settings(path: Path) -> Settings:
     settings = content.get("settings", content) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
         raise ValueError(f"--config must be a JSON file of settings, {path} holds none")
-    TrainConfig.from_dict(settings)  # checked before it is merged
+    TrainConfig.from_dict(settings)  # check it before it is merged
     return settings

@@ -1,4 +1,4 @@
-"""What `cagepool train` refuses, each in one sentence."""
+"""Errors of `cagepool train`, each in one sentence."""
 
 import json
 from collections.abc import Callable
@@ -9,11 +9,11 @@ import pytest
 
 from cagepool import runs
 from cagepool.cli.main import run
-from tests.cli.training import SMALL, Screen
+from tests.cli.short_training import SHORT_FLAGS, Capture
 
 
-def refusal(capsys: Screen, *arguments: str) -> str:
-    """The sentence with which a call is refused."""
+def error_of(capsys: Capture, *arguments: str) -> str:
+    """Error message of a call."""
     capsys.readouterr()
     assert run(["train", *arguments]) == 2
     out, errors = capsys.readouterr()
@@ -40,14 +40,14 @@ def refusal(capsys: Screen, *arguments: str) -> str:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_a_wrong_setting_is_refused_and_leaves_no_folder(
-    tmp_path: Path, capsys: Screen, flags: tuple[str, ...], words: str
+    tmp_path: Path, capsys: Capture, flags: tuple[str, ...], words: str
 ) -> None:
     path = tmp_path / "run"
     if "must be finite" not in words:
-        assert words in refusal(capsys, *flags, "--out", str(path))
+        assert words in error_of(capsys, *flags, "--out", str(path))
         assert not path.exists()
         return
-    assert run(["train", *SMALL, "--total-episodes", "99", *flags, "--out", str(path)]) == 2
+    assert run(["train", *SHORT_FLAGS, "--total-episodes", "99", *flags, "--out", str(path)]) == 2
     assert words in capsys.readouterr().err
     assert path.exists()
 
@@ -66,38 +66,38 @@ def test_a_wrong_setting_is_refused_and_leaves_no_folder(
     ],
 )
 def test_a_wrong_file_of_settings_is_refused(
-    tmp_path: Path, capsys: Screen, content: str, words: str
+    tmp_path: Path, capsys: Capture, content: str, words: str
 ) -> None:
     (tmp_path / "mine.json").write_text(content)
 
-    assert words in refusal(capsys, "--config", str(tmp_path / "mine.json"))
+    assert words in error_of(capsys, "--config", str(tmp_path / "mine.json"))
 
 
-def test_a_file_of_settings_that_is_not_there_is_refused(capsys: Screen) -> None:
-    assert "--config must be a JSON file" in refusal(capsys, "--config", "nowhere.json")
+def test_a_file_of_settings_that_is_not_there_is_refused(capsys: Capture) -> None:
+    assert "--config must be a JSON file" in error_of(capsys, "--config", "nowhere.json")
 
 
 def test_a_folder_in_use_or_unwritable_is_refused_before_training(
-    tmp_path: Path, capsys: Screen
+    tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "file").touch()
 
-    assert "a folder of its own" in refusal(capsys, "--out", str(tmp_path))
-    assert "must be writable" in refusal(capsys, "--out", str(tmp_path / "file" / "run"))
+    assert "a folder of its own" in error_of(capsys, "--out", str(tmp_path))
+    assert "must be writable" in error_of(capsys, "--out", str(tmp_path / "file" / "run"))
 
 
-def test_a_resumed_run_keeps_its_settings_and_its_folder(tmp_path: Path, capsys: Screen) -> None:
+def test_a_resumed_run_keeps_its_settings_and_its_folder(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "run"
-    assert run(["train", *SMALL, "--total-episodes", "14", "--out", str(path)]) == 0
+    assert run(["train", *SHORT_FLAGS, "--total-episodes", "14", "--out", str(path)]) == 0
     resumed = ("--resume", str(path))
 
-    changed = refusal(capsys, *resumed, "--total-episodes", "20", "--gamma", "0.5")
+    changed = error_of(capsys, *resumed, "--total-episodes", "20", "--gamma", "0.5")
     assert "must keep its settings" in changed
     assert "--gamma 0.5 (it has 0.99), --total-episodes 20 (it has 14)" in changed
-    # Also if what is asked for is what other runs have.
-    assert "--n-envs 100 (it has 7)" in refusal(capsys, *resumed, "--n-envs", "100")
-    assert "must keep its settings" in refusal(capsys, *resumed, "--preset", "best")
-    assert "stays in its folder" in refusal(capsys, *resumed, "--out", str(tmp_path / "other"))
+    # Also if the value is the default of a new run.
+    assert "--n-envs 100 (it has 7)" in error_of(capsys, *resumed, "--n-envs", "100")
+    assert "must keep its settings" in error_of(capsys, *resumed, "--preset", "best")
+    assert "stays in its folder" in error_of(capsys, *resumed, "--out", str(tmp_path / "other"))
     assert run(["train", *resumed, "--n-envs", "7"]) == 0
 
 
@@ -130,11 +130,11 @@ def make_newer(path: Path) -> None:
     ids=["cut", "flipped", "newer", "no run", "table"],
 )
 def test_a_damaged_run_is_not_resumed(
-    tmp_path: Path, capsys: Screen, damage: Callable[[Path], Any], words: str
+    tmp_path: Path, capsys: Capture, damage: Callable[[Path], Any], words: str
 ) -> None:
     path = tmp_path / "run"
-    assert run(["train", *SMALL, "--total-episodes", "14", "--out", str(path)]) == 0
+    assert run(["train", *SHORT_FLAGS, "--total-episodes", "14", "--out", str(path)]) == 0
     damage(path)
 
-    assert words in refusal(capsys, "--resume", str(path))
+    assert words in error_of(capsys, "--resume", str(path))
     assert path.exists()

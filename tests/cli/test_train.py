@@ -1,4 +1,4 @@
-"""`cagepool train`, as a person runs it."""
+"""`cagepool train`: output, interrupts, full disks, settings and help."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from cagepool import runs
 from cagepool.cli.main import run
 from cagepool.evaluate.policy import load
 from tests.cli.command import PLAIN
-from tests.cli.training import SMALL, Screen
+from tests.cli.short_training import SHORT_FLAGS, Capture
 from tests.train.run_results import run_results
 
-LONG = ("--total-episodes", "1000000", "--checkpoint-seconds", "1000000")
-LIMITED = """
+ENDLESS = ("--total-episodes", "1000000", "--checkpoint-seconds", "1000000")
+LIMITED_FILE_SIZE = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 from cagepool.cli.main import run
@@ -30,12 +30,12 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_output(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in PLAIN.items():
         monkeypatch.setenv(name, value)
 
 
-def started(*arguments: str) -> "subprocess.Popen[str]":
+def start_python(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, *arguments],
         stdout=subprocess.PIPE,
@@ -44,15 +44,19 @@ def started(*arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def test_a_run_prints_plain_lines_and_what_to_do_next(tmp_path: Path, capsys: Screen) -> None:
+def test_without_a_terminal_a_run_prints_plain_lines_and_the_next_commands(
+    tmp_path: Path, capsys: Capture
+) -> None:
     path = tmp_path / "run"
 
-    assert run(["train", *SMALL, "--total-episodes", "30", "--out", str(path)]) == 0
+    assert run(["train", *SHORT_FLAGS, "--total-episodes", "30", "--out", str(path)]) == 0
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"run folder: {path}"
-    shown = r"30/30 episodes  [\d,]+ steps/s  return -?\d+\.\d\d ± \d+\.\d\d  entropy .* left"
-    assert any(re.fullmatch(shown, line) for line in lines)
+    line_pattern = (
+        r"30/30 episodes  [\d,]+ steps/s  return -?\d+\.\d\d ± \d+\.\d\d  entropy .* left"
+    )
+    assert any(re.fullmatch(line_pattern, line) for line in lines)
     assert any(line.startswith("evaluation after 30 episodes: ") for line in lines)
     assert lines[-2:] == [
         f"evaluate it with: cagepool evaluate {path}",
@@ -65,13 +69,13 @@ def test_a_run_prints_plain_lines_and_what_to_do_next(tmp_path: Path, capsys: Sc
     load(path)
 
 
-def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: Path) -> None:
+def test_a_terminal_shows_a_live_table_and_an_interrupt_writes_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    ours, theirs = pty.openpty()
+    terminal, process_end = pty.openpty()
     command = [
         "train",
-        *SMALL,
-        *LONG,
+        *SHORT_FLAGS,
+        *ENDLESS,
         "--async",
         "--order",
         "reverse",
@@ -81,43 +85,43 @@ def test_a_terminal_gets_a_live_table_and_an_interrupt_keeps_the_run(tmp_path: P
     ]
     with subprocess.Popen(
         [sys.executable, "-m", "cagepool", *command],
-        stdout=theirs,
+        stdout=process_end,
         stderr=subprocess.PIPE,
         env={name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
         | {"TERM": "xterm"},
     ) as process:
-        os.close(theirs)
-        shown = read(ours, until="losses")
+        os.close(process_end)
+        output = read_terminal(terminal, until="losses")
         process.send_signal(signal.SIGINT)
-        shown += read(ours)
+        output += read_terminal(terminal)
         _, errors = process.communicate(timeout=60)
 
     assert (process.returncode, errors) == (130, b"")
     for words in ("of 1,000,000", "steps/s", "return", "compliance", "evaluation"):
-        assert words in shown
-    assert "\x1b[" in shown
-    assert f"stopped; resume with: cagepool train --resume {path}" in shown
+        assert words in output
+    assert "\x1b[" in output
+    assert f"stopped; resume with: cagepool train --resume {path}" in output
     last = runs.open_run(path).checkpoint("last")
     assert last.state["update"] == runs.open_run(path).metrics()["update"][-1]
     assert not last.state["finished"]
 
 
-def read(terminal: int, until: str | None = None) -> str:
-    """What is written to a terminal until some words come, or nobody can write any more."""
+def read_terminal(terminal: int, until: str | None = None) -> str:
+    """Output on a terminal until it contains some text, or the process has closed it."""
     text = ""
     while until is None or until not in text:
         try:
             text += os.read(terminal, 4096).decode(errors="replace")
-        except OSError:  # how Linux says that the other end is closed
+        except OSError:  # Linux: the other end is closed
             os.close(terminal)
             break
     return text
 
 
-def test_a_disk_that_becomes_full_is_told_and_leaves_a_checkpoint(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    settings = ("train", *SMALL, "--total-episodes", "1000000", "--checkpoint-seconds", "0.2")
-    with started("-c", LIMITED, *settings, "--out", str(path)) as process:
+    settings = ("train", *SHORT_FLAGS, "--total-episodes", "1000000", "--checkpoint-seconds", "0.2")
+    with start_python("-c", LIMITED_FILE_SIZE, *settings, "--out", str(path)) as process:
         _, errors = process.communicate(timeout=60)
 
     assert process.returncode == 1
@@ -129,10 +133,10 @@ def test_a_disk_that_becomes_full_is_told_and_leaves_a_checkpoint(tmp_path: Path
     load(path, "last")
 
 
-def test_a_stopped_run_goes_on_to_the_numbers_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Screen
+def test_a_stopped_run_resumes_to_the_results_of_an_uninterrupted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    settings = [*SMALL, "--total-episodes", "60", "--seed", "4"]
+    settings = [*SHORT_FLAGS, "--total-episodes", "60", "--seed", "4"]
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert run(["train", *settings, "--out", str(whole)]) == 0
     with monkeypatch.context() as patch:
@@ -153,7 +157,7 @@ def interrupt_at(update: int) -> Callable[[Any, Any], None]:
     return on_update
 
 
-def test_settings_come_from_a_preset_then_a_file_then_flags(tmp_path: Path) -> None:
+def test_flags_override_the_settings_file_which_overrides_the_preset(tmp_path: Path) -> None:
     config = {
         "env": {"n_envs": 3, "max_steps": 5},
         "ppo": {"update_steps": 5},
@@ -173,7 +177,7 @@ def test_settings_come_from_a_preset_then_a_file_then_flags(tmp_path: Path) -> N
     assert run_results(tmp_path / "b") == run_results(tmp_path / "a")
 
 
-def test_help_explains_every_setting(capsys: Screen) -> None:
+def test_the_help_has_every_flag_in_its_group(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         run(["train", "--help"])
 
@@ -186,18 +190,32 @@ def test_help_explains_every_setting(capsys: Screen) -> None:
         "--order", "--actions",
     ):  # fmt: skip
         assert re.search(rf"{flag}\b", out), flag
+    groups = re.findall(r"\W (env|ppo|features|order|run) options\W", out)
+    assert groups == ["env", "ppo", "features", "order", "run"]
     assert "Episodes in total. Exactly this many are played." in " ".join(out.split())
+    assert "{auto,native,sync,pipes,workers,ray}" in out
+    assert "None}" not in out
+
+
+def test_the_help_of_every_switch_says_what_turning_it_off_does(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        run(["train", "--help"])
+
+    text = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
+    switches = re.findall(r"--no-[a-z-]+ (.*?) \(default: (?:True|False)\)", text)
+    assert len(switches) == 12
+    assert all("Off: " in help_text for help_text in switches)
 
 
 @pytest.mark.parametrize(
     ("env", "backend"),
     [("CartPole-v1", "sync"), ("tests.train.toy_envs:Recall", "workers")],
 )
-def test_other_environments_are_trained_too(tmp_path: Path, env: str, backend: str) -> None:
+def test_other_environments_can_be_trained(tmp_path: Path, env: str, backend: str) -> None:
     path = tmp_path / "run"
     flags = ("--env", env, "--backend", backend, "--total-episodes", "25", "--out", str(path))
 
-    assert run(["train", *SMALL, *flags]) == 0
+    assert run(["train", *SHORT_FLAGS, *flags]) == 0
 
     metrics = runs.open_run(path).metrics()
     assert metrics["episodes"][-1] == 25
