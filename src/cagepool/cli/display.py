@@ -167,7 +167,7 @@ class SearchDisplay(_LiveDisplay):
         self._spent = 0
         self._last_line_time = time.monotonic()
 
-    def training_started(
+    def on_training_start(
         self, decision: "Decision", predicted: "Posterior | None", spent: int
     ) -> None:
         """Show the next order and the reason for it."""
@@ -194,7 +194,7 @@ class SearchDisplay(_LiveDisplay):
     def on_evaluation(self, _row: "Row", _score: "PeriodicScore", *, is_best: bool) -> None:
         """Periodic evaluations are not shown."""
 
-    def training_ended(self, decision: "Decision") -> None:
+    def on_training_end(self, decision: "Decision") -> None:
         """Print the result of a training."""
         compliance = "undefined" if decision.compliance is None else f"{decision.compliance:.3f}"
         reward = f"{decision.reward:.2f} ± {decision.standard_error:.2f}"

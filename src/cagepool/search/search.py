@@ -39,12 +39,12 @@ REACH_EPISODES = 200  # per scripted defender, to find the host types that red c
 class Listener(runner.Listener, Protocol):
     """Callbacks of a search."""
 
-    def training_started(
+    def on_training_start(
         self, decision: Decision, predicted: Posterior | None, spent: int, /
     ) -> None:
         """A training starts, or resumes after an interruption, when `spent` episodes are played."""
 
-    def training_ended(self, decision: Decision, /) -> None:
+    def on_training_end(self, decision: Decision, /) -> None:
         """A training has ended; the decision has its result."""
 
 
@@ -210,7 +210,7 @@ class _SearchLoop:
         predicted = (
             posterior(_latest_observations(ended), self._config.search.gp_beta) if ended else None
         )
-        self._listener.training_started(decision, predicted, _episodes_of(ended))
+        self._listener.on_training_start(decision, predicted, _episodes_of(ended))
         parent = None if decision.inherits is None else f"../{ended[decision.inherits].run}"
         # Early stopping would end the training after one update if the order has passed before.
         has_passed = any(one.passes for one in ended if one.order == decision.order)
@@ -241,7 +241,7 @@ class _SearchLoop:
         self.decisions[decision.iteration] = decision
         write_decisions(self._run.path, self.decisions)
         _write_tables(self._run, self._config, [*earlier, decision])
-        self._listener.training_ended(decision)
+        self._listener.on_training_end(decision)
         return True
 
 
