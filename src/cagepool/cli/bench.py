@@ -33,8 +33,7 @@ class Bench:
     page: Annotated[Path | None, arg(metavar="FILE")] = None
     """HTML page to write, with tables and plots."""
     compare: Annotated[tuple[Path, ...], arg(metavar="OLD [NEW]")] = ()
-    """JSON file of an earlier run, or a folder of such files, to compare with. With two, these are
-    compared and nothing is measured."""
+    """Earlier JSON file, or folder of them, to compare with. Two: compare them, measure nothing."""
 
 
 def bench(command: Bench) -> None:

@@ -47,7 +47,7 @@ class Parity:
     green: Literal["both", "off", "on"] = "both"
     """Play with GreenAgent (on), without it (off), or both."""
     blue: Annotated[
-        str, arg(help=f"Defender: {', '.join(FUZZ_POLICIES)}. mixed alternates between the others.")
+        str, arg(help=f"Defender: {', '.join(FUZZ_POLICIES)}, or mixed: each in turn.")
     ] = ParityConfig.blue
     edition: Edition | Literal["auto"] = "auto"
     """Edition that CybORG must have. auto: either of them."""

@@ -18,8 +18,7 @@ class Report:
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN...")]
     """One or several run folders, the folder of a search, or JSON files of `cagepool bench`."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """HTML file to write. Default: report.html in the run folder, or in the current folder if there
-    are several."""
+    """HTML file to write. Default: report.html in the run folder; for several, in this folder."""
 
 
 def report(command: Report) -> None:
