@@ -1,4 +1,4 @@
-"""Where a library is missing, one sentence says what to install."""
+"""A missing optional library gives one sentence that says what to install."""
 
 from pathlib import Path
 

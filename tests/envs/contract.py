@@ -1,4 +1,4 @@
-"""What the tests of all vector backends share: how to make one, play it and compare the outcome."""
+"""Helpers of the contract tests: make any vector backend, play it and compare the results."""
 
 from collections.abc import Callable
 from multiprocessing import get_context
@@ -17,7 +17,7 @@ from cagepool.envs.vector_args import Autoreset
 AnyVectorEnv: TypeAlias = VectorEnv[Any, Any, Any]
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
 
-# New processes of the backend `pipes` need not import everything again.
+# Processes of the backend `pipes` inherit these imports.
 get_context("forkserver").set_forkserver_preload(["cagepool.envs"])
 
 MODES = ("next_step", "same_step", "disabled")
@@ -36,19 +36,19 @@ def other(backend: Backend) -> Callable[..., AnyVectorEnv]:
 
 
 def started(num_envs: int = 4, **options: Any) -> NativeVectorEnv:
-    """Native games that have begun."""
+    """Native games after a reset."""
     envs: NativeVectorEnv = make_vec(num_envs, **options)
     envs.reset(seed=1)
     return envs
 
 
 def everything(envs: NativeVectorEnv) -> list[bytes]:
-    """All there is to know of native games."""
+    """Snapshots of all native games."""
     return envs.save(range(envs.num_envs))
 
 
 sync = other("sync")
-# The first is the reference; every other one must do the same.
+# The first is the reference; the others must give the same results.
 BACKENDS: dict[str, Callable[..., AnyVectorEnv]] = {
     "sync": sync,
     "native": native,
@@ -58,7 +58,7 @@ BACKENDS: dict[str, Callable[..., AnyVectorEnv]] = {
 
 
 def actions_for(num_envs: int, steps: int, seed: int = 0) -> NDArray[np.int64]:
-    """Random actions, (steps, num_envs); every other one a Restore, so that compliance varies."""
+    """Random actions, (steps, num_envs); half of them Restore, so that compliance varies."""
     generator = np.random.default_rng(seed)
     actions = generator.integers(0, 145, (steps, num_envs))
     fixes = generator.integers(132, 145, (steps, num_envs))
@@ -66,7 +66,7 @@ def actions_for(num_envs: int, steps: int, seed: int = 0) -> NDArray[np.int64]:
 
 
 def play(envs: AnyVectorEnv, actions: NDArray[np.int64]) -> list[Step]:
-    """Play the actions; without autoreset, games that are over are reset before the next step."""
+    """Play the actions; with autoreset disabled, reset games whose episode ended."""
     disabled = envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED
     steps = []
     for row in actions:

@@ -1,4 +1,4 @@
-"""`auto` expects what its model of costs says, and tries an environment only if that can matter."""
+"""Backend `auto` follows its cost model, and tries an environment only if that matters."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_step_of_all_takes_as_long_as_the_fullest_process() -> None:
 
 
 class Counted(DummyEnv):
-    """Ends every third step, and counts what is done to it."""
+    """Ends an episode every third step, and counts calls."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -129,7 +129,7 @@ def test_a_restored_game_goes_on_as_it_did() -> None:
     assert_same(played(env), once)
 
 
-def test_a_reseeded_game_has_other_luck() -> None:
+def test_a_reseeded_game_draws_other_random_numbers() -> None:
     env = started(red="RedMeanderAgent")
     blob = env.save()
     outcomes = set()
@@ -145,7 +145,7 @@ def test_a_reseeded_game_has_other_luck() -> None:
     [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))],
     ids=["deepcopy", "pickle"],
 )
-def test_a_twin_goes_on_with_the_same_luck(twin_of: Any) -> None:
+def test_a_copy_continues_the_same_random_stream(twin_of: Any) -> None:
     env = started(red="RedMeanderAgent", order="balanced", green=True)
     played(env, 20)
     twin = twin_of(env)

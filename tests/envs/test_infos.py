@@ -1,4 +1,4 @@
-"""What infos say when episodes end."""
+"""Infos of steps that end episodes."""
 
 from typing import Any
 
@@ -30,7 +30,9 @@ def test_statistics_are_those_of_gymnasiums_wrapper() -> None:
                 seconds = infos["episode"].pop("t")
                 assert seconds.dtype == np.float64
                 assert np.all((seconds > 0) == infos["_episode"])
-                infos["episode"]["r"] = infos["episode"]["r"].round(1)  # theirs is a sum of tenths
+                infos["episode"]["r"] = infos["episode"]["r"].round(
+                    1
+                )  # Gymnasium's is a sum of tenths
         assert_same(own, wrapped)
 
 
@@ -52,7 +54,7 @@ def test_return_and_length_are_those_of_the_episode(mode: Any) -> None:
             np.testing.assert_array_equal(infos["_episode"], ended)
             np.testing.assert_array_equal(infos["episode"]["l"], np.where(ended, lengths, 0))
             expected = np.where(ended, returns, 0)
-            np.testing.assert_allclose(infos["episode"]["r"], expected, atol=1e-9)  # tenths add up
+            np.testing.assert_allclose(infos["episode"]["r"], expected, atol=1e-9)  # sum of tenths
             returns[ended], lengths[ended] = 0, 0
     assert episodes > 5
 

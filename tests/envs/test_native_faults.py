@@ -1,4 +1,4 @@
-"""What the native vector environment refuses: each with a sentence, and nothing is changed."""
+"""Invalid calls of the native vector environment raise a clear error and change nothing."""
 
 import subprocess
 import sys
@@ -145,7 +145,7 @@ def test_nothing_works_after_close(use: Callable[[NativeVectorEnv], object]) -> 
 
 
 class Interruption:
-    """Actions which, while they are being read, let another thread use the environment."""
+    """Actions that call the environment from another thread while they are read."""
 
     def __init__(self, use: Callable[[], object]) -> None:
         self.use = use
@@ -174,7 +174,7 @@ def test_a_second_thread_is_refused_at_once(method: str) -> None:
 
 
 def test_a_forked_child_can_step_and_close() -> None:
-    """It has none of the threads; without care it would wait for them for ever."""
+    """A forked child has none of the threads, and must not wait for them."""
     program = (
         "import os, cagepool, numpy as np\n"
         "envs = cagepool.make_vec(2048, threads=2)\n"

@@ -1,4 +1,4 @@
-"""`cagepool/CAGE2-v0` is known to Gymnasium, whichever of the two is imported first."""
+"""`cagepool/CAGE2-v0` is registered with Gymnasium in any order of imports."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Looking into games, and going on from where they were."""
+"""Snapshots, true states and action masks of native games."""
 
 from typing import Any
 

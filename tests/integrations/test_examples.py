@@ -1,4 +1,4 @@
-"""The examples do what they promise, run as a person runs them."""
+"""The examples run as programs and learn."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The game of two learners, by PettingZoo's own tests and by what it promises."""
+"""The PettingZoo environment passes PettingZoo's tests and equals the native game."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from cagepool.envs import Cage2Env
 from cagepool.integrations import pettingzoo
 from cagepool.sim.names import action_index
 
-# It advises what does not fit a game of two unlike players with masks, and blue first sees zeros.
+# Warnings that do not apply: agents differ, have masks, and blue's first observation is zero.
 ADVICE = (
     "Observation is not a NumPy array",
     "Observation numpy array is all zeros",

@@ -1,4 +1,4 @@
-"""Pools as Stable-Baselines3's vector environments, beside its own."""
+"""`PoolVecEnv` behaves like Stable-Baselines3's own DummyVecEnv."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,14 +27,14 @@ HORIZONS = [4, 5, HORIZON]
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Whether two values of observations or infos are equal, whatever they are made of."""
+    """Whether two observations or infos, possibly nested, are equal."""
     if isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(same(ours[key], theirs[key]) for key in theirs)
     return bool(np.array_equal(ours, theirs))
 
 
 def play_both(ours: sb3.PoolVecEnv, theirs: DummyVecEnv, steps: int) -> None:
-    """Play the same actions in both and compare all that they say."""
+    """Play the same actions in both and compare all results."""
     ours.action_space.seed(0)
     assert list(ours.seed(5)) == list(theirs.seed(5))
     assert same(ours.reset(), theirs.reset())
@@ -91,7 +91,7 @@ def test_single_environments_are_asked_and_told_by_number(backend: Backend) -> N
     assert not envs.has_attr("colour")
     with pytest.raises(AttributeError, match="colour"):
         envs.get_attr("colour")
-    envs.step(np.zeros(3, np.int64))  # all is well after the question
+    envs.step(np.zeros(3, np.int64))  # still works after the error
     envs.close()
 
 
@@ -148,7 +148,7 @@ def test_their_monitor_counts_what_we_count() -> None:
         *_, infos = envs.step(np.full(4, 132))
         *_, expected = plain.step(np.full(4, 132))
     for theirs, ours in zip(infos, expected, strict=True):
-        # Theirs adds up in single precision.
+        # VecMonitor sums in single precision.
         assert theirs["episode"]["r"] == pytest.approx(ours["episode"]["r"], rel=1e-6)
         assert theirs["episode"]["l"] == ours["episode"]["l"] == 6
 
@@ -222,7 +222,9 @@ def test_a_model_defends_as_it_plays(
         choice, _ = model.predict(rows, deterministic=True, **allowed)
         rows, rewards, *_ = envs.step(choice)
         batch.step(defender.act(batch))
-        assert batch.rewards[0] == pytest.approx(rewards[0])  # theirs is in single precision
+        assert batch.rewards[0] == pytest.approx(
+            rewards[0]
+        )  # SB3's rewards are in single precision
     assert batch.episode_returns[0] < 0
 
 

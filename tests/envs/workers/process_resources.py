@@ -1,4 +1,4 @@
-"""What a process holds, so that tests can see that nothing is left."""
+"""Resources of this process, for tests of leaks."""
 
 import gc
 import os
@@ -8,16 +8,16 @@ from time import monotonic
 
 
 @dataclass(frozen=True)
-class Holdings:
-    """Children, open descriptors and shared memory with a name."""
+class Resources:
+    """Child processes, open file descriptors and named shared memory."""
 
     children: frozenset[str]
     descriptors: frozenset[str]
     shared: frozenset[str]
 
 
-def holdings() -> Holdings:
-    """What this process holds now, apart from what nobody can reach any more."""
+def used_resources() -> Resources:
+    """Resources of this process after a garbage collection."""
     gc.collect()
     threads = Path("/proc/self/task").iterdir()
     children = {pid for thread in threads for pid in (thread / "children").read_text().split()}
@@ -25,16 +25,16 @@ def holdings() -> Holdings:
     for entry in Path("/proc/self/fd").iterdir():
         try:
             descriptors.add(f"{entry.name} {entry.readlink()}")
-        except FileNotFoundError:  # the one that lists them
+        except FileNotFoundError:  # the descriptor of the listing itself
             continue
-    # Semaphores and the memory of Ray, which our workers do not use, are other programs'.
+    # Semaphores and Ray's memory belong to other programs: workers use neither.
     names = (path.name for path in Path("/dev/shm").iterdir())
     shared = frozenset(name for name in names if not name.startswith(("sem.", "plasma", "ray")))
-    return Holdings(frozenset(children), frozenset(descriptors), shared)
+    return Resources(frozenset(children), frozenset(descriptors), shared)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs; one that has ended and waits to be noticed does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

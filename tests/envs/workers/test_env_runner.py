@@ -1,4 +1,4 @@
-"""Whatever form a step's results have, they are taken or refused as Gymnasium's loop would."""
+"""Results of a step are accepted or refused as in SyncVectorEnv; the spin-wait returns in time."""
 
 import os
 from collections.abc import Callable
@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 class Giver(gym.Env[Any, Any]):
-    """Gives what it is told to."""
+    """Returns a fixed result."""
 
     observation_space = gym.spaces.Box(0, 1, (3,), np.float32)
     action_space = gym.spaces.Discrete(3)
@@ -89,7 +89,7 @@ WAYS: dict[str, Callable[[int], _core.SpinWait]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_wait_ends_with_news_or_with_its_limit(way: str, pipe: Any) -> None:
     waiter = WAYS[way](pipe[0])
-    for _ in range(20):  # looking in vain is given up after a while
+    for _ in range(20):  # after some failed spins it blocks at once
         assert not waiter.wait(0.001)
     assert not waiter.wait(0.0)
     began_s = monotonic()

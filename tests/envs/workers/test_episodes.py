@@ -1,4 +1,4 @@
-"""Whole episodes: exactly as many as asked for, each once, whatever they run on."""
+"""`episodes` yields exactly n whole episodes, each once, on every backend."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.envs.workers.toy_envs import Checksummed
 
 
 class Varied(Checksummed):
-    """Its episodes get longer and longer; actions of 1 crash some."""
+    """Episodes of different lengths."""
 
     episodes = 0
 
@@ -26,7 +26,7 @@ class Varied(Checksummed):
 
 
 class Crashing(Varied):
-    """Ends its process now and then."""
+    """Ends its process if the action is 1."""
 
     def step(self, action: np.int64) -> Any:
         if action == 1:
@@ -70,7 +70,7 @@ def test_native_games_are_those_of_single_environments(mode: Any) -> None:
     envs = make_vec(3, max_steps=30, red="RedMeanderAgent", autoreset=mode)
     singles: dict[int, Cage2Env] = {}
     for one in episodes(envs, zeros, 9, seed=4):
-        seed = None if one.env in singles else 4 + one.env  # later episodes go on in the stream
+        seed = None if one.env in singles else 4 + one.env  # later episodes continue the stream
         env = singles.setdefault(one.env, Cage2Env(max_steps=30, red="RedMeanderAgent"))
         first, _ = env.reset(seed=seed)
         results = [env.step(0) for _ in range(30)]

@@ -1,4 +1,4 @@
-"""Nobody waits for ever: neither environments for their turn nor callers for each other."""
+"""No starvation: environments are served in turn, and a second caller gets an error."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ WORKERS = 3
 
 
 class Uneven(Checksummed):
-    """The higher its seed, the longer its steps."""
+    """Steps take longer with a higher seed."""
 
     def step(self, action: np.int64) -> Any:
         time.sleep(self.seed * 1e-4)
@@ -31,7 +31,7 @@ def test_an_environment_is_received_before_any_of_its_worker_comes_a_third_time(
     min_ready: int,
 ) -> None:
     received = np.zeros(ENVS, int)
-    when_sent = np.zeros((ENVS, ENVS), int)  # what each had when an environment was sent
+    when_sent = np.zeros((ENVS, ENVS), int)  # `received` when an environment was sent
     owner = np.arange(ENVS) * WORKERS // ENVS
     with make_vec(ENVS, env=Uneven, backend="workers", workers=WORKERS) as envs:
         envs.reset(seed=0)

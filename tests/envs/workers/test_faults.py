@@ -1,4 +1,4 @@
-"""Environments that raise, die or hang: noticed, reported, survived."""
+"""Environments that raise, die or hang are detected, reported and replaced."""
 
 import os
 import signal
@@ -30,15 +30,15 @@ WORDS = {
 }
 
 
-def made(fault: str, **settings: Any) -> WorkerVectorEnv:
-    """Environments of which one will fail if it is told to; short of time only if it will hang."""
+def make_envs(fault: str, **settings: Any) -> WorkerVectorEnv:
+    """Environments that can fail; the time limit is short only for one that hangs."""
     settings = {"timeout": 1.0 if fault == "loop" else 60.0, **settings}
     makers = [partial(Faulty, fault)] * ENVS
     return WorkerVectorEnv(makers, workers=2, **settings)
 
 
 def started(fault: str, **settings: Any) -> WorkerVectorEnv:
-    envs = made(fault, **settings)
+    envs = make_envs(fault, **settings)
     envs.reset(seed=0)
     return envs
 
@@ -73,7 +73,7 @@ def test_a_fault_in_free_mode_is_reported_with_its_environment(fault: str) -> No
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_a_reset_is_reported_with_its_environment(fault: str) -> None:
-    envs = made(fault)
+    envs = make_envs(fault)
     with pytest.raises(EnvironmentFault, match=WORDS[fault].format("asked to reset")):
         envs.reset(seed=0, options={"fail": BAD})
 
@@ -98,7 +98,7 @@ def test_after_a_restart_the_others_have_stepped_as_usual(fault: str) -> None:
         envs.step(np.arange(ENVS))
         observations, rewards, terminations, truncations, infos = envs.step(failing())
         ended = truncations.tolist()
-        # An exception costs one environment; a process that ends, all that were in it.
+        # An exception ends one environment; the end of a process, all of its environments.
         lost = [2, 3] if fault in ("exit", "kill", "loop") else [2]
         assert ended == [index in lost for index in range(ENVS)]
         assert infos["_restarted"].tolist() == ended
@@ -186,7 +186,7 @@ def test_a_reset_with_a_restart_is_a_reset() -> None:
 
 
 class Flaky(Checksummed):
-    """Crashes in one of a hundred steps, drawn from the seed of its first reset."""
+    """Raises or exits if the action says so."""
 
     def step(self, action: np.int64) -> Any:
         if action == FAIL:
@@ -200,7 +200,9 @@ class Flaky(Checksummed):
 def test_many_steps_with_crashes_lose_nothing_of_the_healthy(steps: int) -> None:
     count = 20
     chance = np.random.default_rng(0)
-    expected = np.zeros(count, np.int64)  # steps in the episode; -1: it starts anew
+    expected = np.zeros(
+        count, np.int64
+    )  # steps in the episode; -1: the next step starts an episode
     crashes = 0
     with make_vec(
         count, env=Flaky, backend="workers", workers=4, on_fault="restart", max_restarts=1000
@@ -218,7 +220,7 @@ def test_many_steps_with_crashes_lose_nothing_of_the_healthy(steps: int) -> None
             assert (truncations == restarted).all()
             must = raising & ~renewed
             if step % 100 == 50 and not renewed[3]:
-                must[:5] = True  # all of its worker
+                must[:5] = True  # all environments of its worker
             assert (restarted[~renewed] == must[~renewed]).all()
             crashes += int(restarted.sum())
             expected = np.where(restarted, -1, np.where(renewed, 0, expected + 1))

@@ -1,4 +1,4 @@
-"""However it ends, no process, no shared memory and no open file remains."""
+"""No process, shared memory or open file remains, however a pool ends."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ import pytest
 from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv, workers
 from cagepool.errors import EnvironmentFault
-from tests.envs.workers.process_resources import all_end, holdings
+from tests.envs.workers.process_resources import all_end, used_resources
 from tests.envs.workers.toy_envs import FAULTS, Checksummed, Faulty
 
 pytestmark = pytest.mark.slow
@@ -25,37 +25,37 @@ pytestmark = pytest.mark.slow
 # A leak of one resource per repetition shows after two; rarer ones need the soak test.
 REPETITIONS = pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.soak)])
 AT_ONCE = 4
-LIMIT_S = 60  # for one repetition, on however busy a machine
+LIMIT_S = 60  # for one repetition, on a busy machine
 IN_STEPS = ("exception", "exit", "kill", "loop", "unpicklable info", "wrong shape")
 IN_RESETS = ("exit", "wrong shape")
 AT_START = ("exception", "exit")
 FAIL = Faulty.FAIL
 
 
-def made(fault: str = "exception", **settings: Any) -> WorkerVectorEnv:
+def make_envs(fault: str = "exception", **settings: Any) -> WorkerVectorEnv:
     envs = WorkerVectorEnv([partial(Faulty, fault)] * 2, workers=1, **settings)
     envs.reset(seed=0)
     return envs
 
 
 def close_twice() -> None:
-    envs = made()
+    envs = make_envs()
     envs.close()
     envs.close()
 
 
 def forget() -> None:
-    made()
+    make_envs()
 
 
 def raise_inside() -> None:
-    with suppress(KeyboardInterrupt), made() as envs:
+    with suppress(KeyboardInterrupt), make_envs() as envs:
         envs.send([0, 0])
         raise KeyboardInterrupt
 
 
-def hurry(envs: WorkerVectorEnv) -> None:
-    """Shorten the time limit, only now so that it does not matter how busy the machine is."""
+def shorten_timeout(envs: WorkerVectorEnv) -> None:
+    """Shorten the time limit after the start, which takes long on a busy machine."""
     envs._pool.config = replace(envs._pool.config, timeout=0.1)
 
 
@@ -67,9 +67,9 @@ def fail(envs: WorkerVectorEnv, at: str) -> None:
 
 
 def fail_once(fault: str, at: str) -> None:
-    envs = made(fault)
+    envs = make_envs(fault)
     if fault == "loop":
-        hurry(envs)
+        shorten_timeout(envs)
     with pytest.raises(EnvironmentFault, match="environment 0"):
         fail(envs, at)
 
@@ -80,7 +80,7 @@ def fail_at_start(fault: str) -> None:
 
 
 def interrupt() -> None:
-    envs = made("loop")
+    envs = make_envs("loop")
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -104,19 +104,19 @@ ENDS: dict[str, Callable[[], None]] = {
 @pytest.mark.parametrize("end", ENDS)
 def test_nothing_is_left_however_often_it_ends_so(end: str, times: int) -> None:
     ENDS[end]()
-    before = holdings()
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # starting a process takes longest
+    before = used_resources()
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # most of the time is the start of processes
         for ended in [pool.submit(ENDS[end]) for _ in range(times)]:
             ended.result(LIMIT_S)
-    assert holdings() == before
+    assert used_resources() == before
 
 
 @REPETITIONS
 def test_nothing_is_left_however_often_it_is_interrupted(times: int) -> None:
-    before = holdings()
-    for _ in range(times):  # signals reach the main thread alone
+    before = used_resources()
+    for _ in range(times):  # signals reach only the main thread
         interrupt()
-    assert holdings() == before
+    assert used_resources() == before
 
 
 @REPETITIONS
@@ -124,17 +124,17 @@ def test_nothing_is_left_however_often_it_is_interrupted(times: int) -> None:
 def test_an_environment_can_fail_and_be_replaced_many_times_in_a_row(
     fault: str, times: int
 ) -> None:
-    before = holdings()
-    with made(fault, on_fault="restart") as envs:
+    before = used_resources()
+    with make_envs(fault, on_fault="restart") as envs:
         if fault == "loop":
-            hurry(envs)
+            shorten_timeout(envs)
         for _ in range(times):
             *_, truncations, infos = envs.step([FAIL, 0])
             assert truncations[0]
             assert infos["restarted"][0]
-            envs.step([0, 0])  # it starts anew
-        assert envs.restarts[0] >= times  # on a busy machine the limit may be passed by chance
-    assert holdings() == before
+            envs.step([0, 0])  # starts the next episode
+        assert envs.restarts[0] >= times  # more if a busy machine passes the limit
+    assert used_resources() == before
 
 
 PROGRAM = """
@@ -199,7 +199,7 @@ def test_a_fork_of_the_caller_leaves_its_workers_alone() -> None:
 
 
 def test_a_worker_uses_no_semaphores_of_multiprocessing() -> None:
-    """So `holdings` may leave out those in shared memory, which other programs come and go with."""
+    """So `used_resources` can ignore semaphores, which other programs create and remove."""
     folder = Path(workers.__file__).parent
     assert [
         path.name for path in folder.glob("*.py") if "multiprocessing" in path.read_text()

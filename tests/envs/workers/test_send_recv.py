@@ -1,4 +1,4 @@
-"""`send` and `recv`: no barrier, and yet the same trajectories."""
+"""`send` and `recv` give the trajectories of `step`, without its barrier."""
 
 import asyncio
 from functools import partial
@@ -17,7 +17,7 @@ from tests.envs.workers.toy_envs import SIZE, Checksummed, Gated, Sampler
 
 ENVS = 5
 STEPS = 20
-# How many are asked for, and which of those at hand are sent on (by their places, modulo).
+# `min_ready`, and positions of the environments to send, modulo the number received.
 SCHEDULES = st.lists(
     st.tuples(st.integers(1, ENVS), st.lists(st.integers(0, ENVS - 1), min_size=1, max_size=ENVS)),
     min_size=1,
@@ -26,7 +26,7 @@ SCHEDULES = st.lists(
 
 
 def of_env(ready: Ready, row: int) -> dict[str, Any]:
-    """What a result says of one environment."""
+    """The result of one environment."""
     infos = {
         key: value[row]
         for key, value in ready.infos.items()
@@ -41,7 +41,7 @@ def of_env(ready: Ready, row: int) -> dict[str, Any]:
 
 
 class Player:
-    """Plays a fixed list of actions in each environment, in whatever order they get ready."""
+    """Plays a fixed list of actions in each environment, in the order in which they get ready."""
 
     def __init__(self, envs: Any, actions: Any) -> None:
         self.envs = envs
@@ -221,7 +221,7 @@ def test_others_run_while_results_are_awaited(tmp_path: Path) -> None:
             envs.send([1, 2])
             results = asyncio.create_task(envs.arecv(2))
             await asyncio.sleep(0)
-            gate.touch()  # nothing would come if the other did not let us get here
+            gate.touch()  # reached only because `arecv` does not block
             return len((await results).ids)
 
     assert asyncio.run(play()) == 2

@@ -1,4 +1,4 @@
-"""What environments see and are told passes unchanged, whatever their spaces are made of."""
+"""Observations and actions pass through shared memory unchanged, for all spaces."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""The true state is what was asked for, and its age is told."""
+"""True states of workers are queried when due, and have an age."""
 
 from functools import partial
 from typing import Any

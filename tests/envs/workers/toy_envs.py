@@ -1,4 +1,4 @@
-"""Small environments with known behaviour, good and bad."""
+"""Small environments with known behavior, correct and faulty."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ SPACES: dict[str, spaces.Space[Any]] = {
 
 
 class Sampler(gym.Env[Any, Any]):
-    """Shows samples of its space; the reward tells what action was taken."""
+    """Observes samples of its space; the reward identifies the action."""
 
     def __init__(self, observed: str = "box", taken: str = "discrete", horizon: int = 5) -> None:
         self.observation_space = deepcopy(SPACES[observed])
@@ -54,7 +54,7 @@ class Sampler(gym.Env[Any, Any]):
 
 
 def weight(action: Any) -> float:
-    """A number that tells actions apart."""
+    """A number that identifies an action."""
     flat = np.concatenate([np.ravel(part) for part in _leaves(action)]).astype(np.float64)
     return float(flat @ np.arange(1, len(flat) + 1))
 
@@ -71,7 +71,7 @@ SIZE = 64
 
 
 class Checksummed(gym.Env[NDArray[np.int64], np.int64]):
-    """Its observation is the number of steps, the action, and what makes the sum come out at 0."""
+    """Observes the number of steps and the action; the sum of an observation is 0."""
 
     observation_space = spaces.Box(-(2**62), 2**62, (SIZE,), np.int64)
     action_space = spaces.Discrete(2**31)
@@ -107,7 +107,7 @@ class Checksummed(gym.Env[NDArray[np.int64], np.int64]):
 
 
 class Gated(Checksummed):
-    """Cannot be stepped before there is a certain file."""
+    """A step waits until a file exists."""
 
     def __init__(self, gate: Path) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ FAULTS: dict[str, Callable[["Faulty"], None]] = {
 
 
 class Faulty(Checksummed):
-    """Fails once its action, or the option of a reset, is FAIL; or when it is made."""
+    """Fails if its action, or the option of a reset, is FAIL; or in its constructor."""
 
     FAIL = 2**31 - 1
 

@@ -1,4 +1,4 @@
-"""Ray for tests of RLlib: small, and without a word to anybody."""
+"""A small Ray cluster without usage reports, for tests of RLlib."""
 
 import logging
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import torch
 def ray_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_worker_niceness", "0")  # or other work could starve the workers
+        patch.setenv("RAY_worker_niceness", "0")  # a low priority would starve the workers
         ray.init(
             address="local",
             num_cpus=2,
@@ -22,7 +22,7 @@ def ray_here() -> Iterator[None]:
             logging_level=logging.ERROR,
         )
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # two wait by spinning, and stand still on a busy machine
+        torch.set_num_threads(1)  # two threads would spin and stall on a busy machine
         yield
         torch.set_num_threads(threads)
         ray.shutdown()

@@ -1,4 +1,4 @@
-"""Checkpoints of RLlib are evaluated as our own runs are."""
+"""RLlib checkpoints are evaluated like run folders."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Configurations of PPO: those in use work, and wrong ones are refused before Ray is started."""
+"""PPO configurations: valid ones work, invalid ones are refused before Ray starts."""
 
 from typing import Any
 

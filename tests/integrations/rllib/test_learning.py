@@ -1,4 +1,4 @@
-"""PPO of RLlib learns on our games, with runners in processes of their own."""
+"""RLlib's PPO learns on native games, with env runners in their own processes."""
 
 import pytest
 
@@ -16,6 +16,6 @@ def test_a_few_updates_improve_the_return() -> None:
     returns = [one["episode_return_mean"] for one in told]
     assert [one["num_env_steps_sampled"] for one in told] == [10_000] * 5
     assert {one["episode_len_mean"] for one in told} == {100}
-    # Random play, with which it starts, loses about 750 with a spread of 200; 100 games a mean.
+    # A random policy loses about 750 per game, standard deviation 200; each mean is of 100 games.
     assert returns[0] < -600
     assert returns[-1] > returns[0] / 2

@@ -1,4 +1,4 @@
-"""What RLlib learns from is what was played: no reset counts as a step, no step is lost."""
+"""RLlib samples exactly the steps that were played: no reset is a step, no step is lost."""
 
 from collections import defaultdict
 
@@ -10,7 +10,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from cagepool.envs import Cage2Env
 from cagepool.integrations.rllib import RunnerPool, ppo_config
 
-LENGTHS = (5, 7, 11)  # of three games; an episode's length tells which one it is of
+LENGTHS = (5, 7, 11)  # of three games; the length identifies the game
 SEED = 3
 
 pytestmark = pytest.mark.filterwarnings(  # RLlib's own, of its second runner in a process
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings(  # RLlib's own, of its second runner in
 
 
 def sampled(calls: int) -> dict[int, list[list[SingleAgentEpisode]]]:
-    """Whole episodes, each in the pieces in which RLlib collected it, by their length."""
+    """Whole episodes by length, each as the chunks that RLlib collected."""
     config = ppo_config(0, len(LENGTHS), fragment=8, seed=SEED, max_steps=LENGTHS, red="mix")
     runner = SingleAgentEnvRunner(config=config, worker_index=0)
     pieces = defaultdict(list)
@@ -56,7 +56,7 @@ def test_every_episode_is_one_of_the_games_from_the_first_step_to_the_last() -> 
 
 def test_no_two_runners_play_the_same_games() -> None:
     keys = []
-    for seed in (1, 2, 3):  # as RLlib numbers its runners
+    for seed in (1, 2, 3):  # as RLlib seeds its env runners
         pool = RunnerPool({"num_envs": 4})
         pool.reset(seed=seed)
         keys += [pool.batch.stream_key(game) for game in range(4)]
