@@ -130,8 +130,9 @@ $(TOOLS): constraints.txt pyproject.toml | .venv/bin/python
 	$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
 	touch $@
 
+# Without --no-compile, pip compiles all modules of all libraries, which takes half of the set-up.
 $(BUILT): $(TOOLS) CMakeLists.txt $(CPP)
-	$(PIP) install -c constraints.txt --no-build-isolation -C cmake.define.CAGEPOOL_NATIVE=$(NATIVE) -e '.[dev]'
+	$(PIP) install --no-compile -c constraints.txt --no-build-isolation -C cmake.define.CAGEPOOL_NATIVE=$(NATIVE) -e '.[dev]'
 	rm -f .venv/built-*.stamp
 	touch $@
 

@@ -28,3 +28,18 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
         file = page.parent / target if target else page
         assert file.exists(), target
         assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_paths_and_names_in_a_document_exist(name: str) -> None:
+    text = CODE_BLOCK.sub("", (ROOT / name).read_text(encoding="utf-8"))
+    folders = "src|cpp|docs|tests|benchmarks|examples|\\.github|\\.ci"
+    references = re.findall(rf"`((?:{folders})/[\w./-]*)(?:::(\w+))?`", text)
+    assert references
+    for path, member in references:
+        assert (ROOT / path).exists(), path
+        if member:
+            source = (ROOT / path).read_text(encoding="utf-8")
+            python = rf"\b(def|class) {member}\b|^{member}\b.* ="
+            definition = python if path.endswith(".py") else rf"\b{member}\b"
+            assert re.search(definition, source, re.MULTILINE), f"{path}::{member}"
