@@ -14,8 +14,7 @@ from cagepool.bench.measure import Contender, Figures, Pace, Progress, measure_g
 from cagepool.bench.schema import Groups, rates
 from cagepool.bench.system_load import memory_bytes, process_tree
 from cagepool.envs.registration import ENVIRONMENT_ID
-from cagepool.integrations.rllib import ppo_config
-from cagepool.integrations.rllib.config import suppress_warnings
+from cagepool.integrations.rllib import ppo_config, suppress_warnings
 from cagepool.train.learner import set_torch_threads
 
 RED = "B_lineAgent"

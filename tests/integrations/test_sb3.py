@@ -1,6 +1,7 @@
 """`PoolVecEnv` behaves like Stable-Baselines3's own DummyVecEnv."""
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.sim.names import action_index
 from tests.envs.contract import HORIZON
-from tests.envs.workers.toy_envs import Faulty, Sampler
+from tests.envs.workers.toy_envs import Faulty, ModuleReporter, Sampler
 
 BACKENDS: tuple[Backend, ...] = ("native", "workers", "sync", "pipes")
 HORIZONS = [4, 5, HORIZON]
@@ -102,6 +103,12 @@ def test_wrappers_are_found_in_workers_too() -> None:
         assert envs.env_is_wrapped(gym.wrappers.ClipAction, indices=0) == [False]
         envs.close()
     assert sb3.make(2).env_is_wrapped(gym.wrappers.TimeLimit) == [False, False]
+
+
+def test_workers_import_neither_torch_nor_stable_baselines() -> None:
+    with closing(sb3.make(2, env=ModuleReporter, backend="workers", workers=1)) as envs:
+        for library in ("torch", "stable_baselines3"):
+            assert envs.env_method("has_imported", library, indices=[0]) == [False]
 
 
 def test_each_environment_is_reset_with_its_own_options() -> None:

@@ -163,9 +163,9 @@ def resolve_blue(name: str, which: str = "best") -> ResolvedPolicy:
     """
     if name in SCRIPTED or not (Path(name) / RLLIB_CHECKPOINT).is_file():
         return resolve_policy(name, which)
-    from cagepool.integrations.rllib import checkpoint  # noqa: PLC0415 - takes seconds to load
+    from cagepool.integrations import rllib  # noqa: PLC0415 - takes seconds to load
 
-    return checkpoint.resolve_checkpoint(Path(name))
+    return rllib.resolve_checkpoint(Path(name))
 
 
 def _call_tyro(

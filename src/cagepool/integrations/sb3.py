@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from inspect import signature
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TypeAlias, Unpack, cast
+from typing import Any, Protocol, Unpack, cast
 
-import gymnasium as gym
 import numpy as np
 
 from cagepool import _optional
-from cagepool.envs.env_fns import AnyEnv, EnvFn, EnvSource, is_cage2, make_env_fns
+from cagepool.envs.env_fns import EnvSource, is_cage2, make_env_fns
 from cagepool.envs.feature_wrapper import FeatureVectorEnv
 from cagepool.envs.make import (
     AnyVectorEnv,
@@ -23,14 +22,18 @@ from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.space_tree import Tree, map_tree
 from cagepool.evaluate import Defender
 from cagepool.evaluate.defenders import GameBatch
+from cagepool.integrations.pool_members import (
+    RESET_OPTIONS,
+    IndexedEnv,
+    PoolMembers,
+    WrapperClass,
+)
 from cagepool.sim.batch import BatchConfig
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
-from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s, Observations, Records
+from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
 
 with _optional.require("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
     from stable_baselines3.common.vec_env import VecEnv
-
-Wrapper: TypeAlias = type[gym.Wrapper[Any, Any, Any, Any]]
 
 PLAIN_FEATURES = FeatureConfig(
     scan_memory=False, decoys_placed=False, last_action=False, time_left=False, actions="all"
@@ -39,7 +42,6 @@ PLAIN_FEATURES = FeatureConfig(
 
 _MASKS_METHOD = "action_masks"  # method that sb3-contrib calls
 _RESTART_KEYS = ("restarted", "fault")  # infos of an environment that a worker restarted
-_RESET_OPTIONS = "cagepool_options"  # reset option that holds the options of each environment
 
 
 def make(
@@ -124,7 +126,7 @@ class PoolVecEnv(VecEnv):
 
     def reset(self) -> Any:
         """Start new episodes with the seeds and options that were set before."""
-        options = {_RESET_OPTIONS: self._options} if any(self._options) else None
+        options = {RESET_OPTIONS: self._options} if any(self._options) else None
         observations, infos = self._envs.reset(seed=self._seeds, options=options)
         self.reset_infos = [_info_of(infos, index) for index in self._indices]
         self._returns[:] = 0
@@ -210,7 +212,7 @@ class PoolVecEnv(VecEnv):
             return [masks[index] for index in self._get_indices(indices)]
         return self._query(indices, "call", method_name, *method_args, **method_kwargs)
 
-    def env_is_wrapped(self, wrapper_class: Wrapper, indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: WrapperClass, indices: Any = None) -> list[bool]:
         """Whether each environment is inside a wrapper of this class."""
         return self._query(indices, "is_wrapped", wrapper_class)
 
@@ -239,154 +241,6 @@ def _info_of(infos: Infos, index: int) -> dict[str, Any]:
 
 def _copy_row(tree: Tree, index: int) -> Tree:
     return map_tree(lambda array: array[index].copy(), tree)
-
-
-class Query(NamedTuple):
-    """A query to some environments of a pool."""
-
-    envs: frozenset[int]
-    verb: str  # has, get, set, call or is_wrapped
-    name: Any  # of the attribute or method; the class of a wrapper
-    arguments: tuple[Any, ...] = ()
-    keywords: dict[str, Any] = {}  # noqa: RUF012 - never changed
-
-
-class MissingAttribute(NamedTuple):
-    """Answer of an environment that lacks the attribute."""
-
-    error: str
-
-
-class IndexedEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """An environment that knows its index in the pool, and answers queries to it."""
-
-    def __init__(self, env_fn: EnvFn, index: int) -> None:
-        """Make the environment."""
-        super().__init__(env_fn())
-        self._index = index
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Reset with the options of this environment."""
-        if options and _RESET_OPTIONS in options:
-            options = options[_RESET_OPTIONS][self._index]
-        return self.env.reset(seed=seed, options=options or None)
-
-    def answer(self, query: Query) -> Any:
-        """Answer a query; None if it is not to this environment."""
-        return _answer(self.env, query) if self._index in query.envs else None
-
-
-class NativeGame:
-    """One game of a native pool, with the interface of `Cage2Env`."""
-
-    spec = None
-
-    def __init__(self, envs: NativeVectorEnv, game: int) -> None:
-        """Refer to a game."""
-        self._envs = envs
-        self._game = game
-        self.observation_space = envs.single_observation_space
-        self.action_space = envs.single_action_space
-        self.render_mode = envs.render_mode
-        self.metadata = envs.metadata
-
-    @property
-    def unwrapped(self) -> "NativeGame":
-        """This game, which has no wrappers."""
-        return self
-
-    @property
-    def observation(self) -> Observations:
-        """Copy of the current observation."""
-        observation: Observations = self._envs.batch.observations[self._game].copy()
-        return observation
-
-    def action_masks(self, **included: bool) -> Bools:
-        """Actions that can have an effect, (145,)."""
-        masks: Bools = self._envs.action_masks(**included)[self._game]
-        return masks
-
-    def true_state(self) -> Records:
-        """Copy of the true state, shape ()."""
-        return self._envs.batch.true_state[self._game : self._game + 1].copy().reshape(())
-
-    def true_state_dict(self) -> dict[str, Any]:
-        """The true state in the form of CybORG's `get_agent_state('True')`."""
-        return self._envs.true_state_dict(self._game)
-
-    def save(self) -> bytes:
-        """Snapshot of the game."""
-        return self._envs.save([self._game])[0]
-
-    def restore(self, blob: bytes) -> None:
-        """Replace the game by a snapshot."""
-        self._envs.restore([self._game], [blob])
-
-    def reseed(self, seed: int) -> None:
-        """Continue the game with a new random stream."""
-        self._envs.reseed([self._game], [seed])
-
-    def render(self) -> str:
-        """The game drawn as text."""
-        return self._envs.render()[self._game]
-
-
-class PoolMembers:
-    """Single environments of a pool, by index: native games or `IndexedEnv`s."""
-
-    def __init__(self, envs: AnyVectorEnv) -> None:
-        """Take the pool without its wrappers."""
-        self._envs: Any = envs
-        self._games: list[NativeGame] | None = None
-        if isinstance(envs, NativeVectorEnv):
-            self._games = [NativeGame(envs, game) for game in range(envs.num_envs)]
-
-    def query(
-        self, envs: Sequence[int], verb: str, name: Any, *arguments: Any, **keywords: Any
-    ) -> list[Any]:
-        """Query these environments; returns their answers in the same order.
-
-        Raises:
-            AttributeError: an environment lacks the attribute.
-        """
-        query = Query(frozenset(envs), verb, name, arguments, keywords)
-        if self._games is not None:
-            answers = {env: _answer(self._games[env], query) for env in envs}
-        else:
-            answers = dict(enumerate(self._envs.call("answer", query)))
-        for env in envs:
-            if isinstance(answers[env], MissingAttribute):
-                raise AttributeError(answers[env].error)
-        return [answers[env] for env in envs]
-
-
-def _answer(env: Any, query: Query) -> Any:
-    if query.verb == "is_wrapped":
-        return _is_wrapped(env, query.name)
-    if query.verb == "set":
-        setattr(env, query.name, *query.arguments)
-        return None
-    try:
-        value = _attribute(env, query.name)
-    except AttributeError as error:
-        return MissingAttribute(str(error))
-    if query.verb == "has":
-        return True
-    return value(*query.arguments, **query.keywords) if query.verb == "call" else value
-
-
-def _attribute(env: Any, name: str) -> Any:
-    return env.get_wrapper_attr(name) if isinstance(env, gym.Env) else getattr(env, name)
-
-
-def _is_wrapped(env: AnyEnv | NativeGame, wrapper: Wrapper) -> bool:
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, wrapper):
-            return True
-        env = env.env
-    return False
 
 
 class ChoiceFunction(Protocol):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from copy import deepcopy
@@ -51,6 +52,13 @@ class Sampler(gym.Env[Any, Any]):
         ended = self.steps >= self.horizon
         info = {"steps": self.steps, "word": "odd"} if self.steps % 2 else {}
         return self.observation_space.sample(), weight(action), ended, False, info
+
+
+class ModuleReporter(Sampler):
+    """Reports the libraries that its process has imported."""
+
+    def has_imported(self, library: str) -> bool:
+        return library in sys.modules
 
 
 def weight(action: Any) -> float:

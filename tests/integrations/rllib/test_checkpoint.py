@@ -13,8 +13,7 @@ from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from cagepool.cli import main
 from cagepool.evaluate.rollout import Trial, play_steps
-from cagepool.integrations.rllib import ppo_config
-from cagepool.integrations.rllib.checkpoint import MODULE_FOLDER, resolve_checkpoint
+from cagepool.integrations.rllib import MODULE_FOLDER, ppo_config, resolve_checkpoint
 from cagepool.sim import Batch, BatchConfig
 
 GAMES = 3
