@@ -1,4 +1,4 @@
-"""Settings of a run: what is refused, and in which words."""
+"""Configuration of a training: checks, presets and conversion from and to JSON."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from cagepool.envs.make import make_training_vec
 from cagepool.train.config import PRESETS, TrainConfig, preset_settings
 
-NAN, INFINITE = float("nan"), float("inf")
+NAN, INFINITY = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ NAN, INFINITE = float("nan"), float("inf")
         ({"ppo": {"gae_lambda": -0.1}}, "ppo.gae_lambda must be from 0 to 1"),
         ({"ppo": {"learning_rate": 0.0}}, "ppo.learning_rate must be above 0"),
         ({"ppo": {"learning_rate": NAN}}, "ppo.learning_rate must be above 0, got nan"),
-        ({"ppo": {"clip_range": INFINITE}}, "ppo.clip_range must be above 0, got inf"),
+        ({"ppo": {"clip_range": INFINITY}}, "ppo.clip_range must be above 0, got inf"),
         ({"ppo": {"max_grad_norm": 0.0}}, "ppo.max_grad_norm must be above 0"),
         ({"ppo": {"reward_scale": -1.0}}, "ppo.reward_scale must be above 0"),
         ({"ppo": {"learning_rate_end": -1.0}}, "ppo.learning_rate_end must be at least 0"),
@@ -95,7 +95,7 @@ NAN, INFINITE = float("nan"), float("inf")
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-def test_a_wrong_setting_is_refused_with_what_would_be_right(
+def test_an_invalid_setting_is_refused_with_the_valid_values(
     settings: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence) as refusal:
@@ -104,7 +104,7 @@ def test_a_wrong_setting_is_refused_with_what_would_be_right(
     assert "\n" not in str(refusal.value)
 
 
-def test_settings_survive_being_written_down() -> None:
+def test_settings_are_equal_after_conversion_to_json_values_and_back() -> None:
     config = TrainConfig.from_flat(
         hidden=(8, 4), red_agent="b_line+sleep", gamma=1, order="reverse"
     )
@@ -119,7 +119,7 @@ def test_every_preset_can_be_trained(name: str) -> None:
     assert TrainConfig.from_dict(preset_settings(name)) != TrainConfig()
 
 
-def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
+def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=f"preset must be one of {', '.join(PRESETS)}; got 'x'"):
         preset_settings("x")
 
@@ -136,11 +136,11 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
         (":make", "got ':make'"),
     ],
 )
-def test_an_environment_that_cannot_be_learned_is_refused(env: str, sentence: str) -> None:
+def test_an_environment_that_cannot_be_trained_is_refused(env: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         make_training_vec(2, env, "sync", {})
 
 
-def test_other_environments_do_not_run_natively() -> None:
+def test_the_native_backend_is_refused_for_other_environments() -> None:
     with pytest.raises(ValueError, match="plays CAGE-2 only"):
         make_training_vec(2, "CartPole-v1", "native", {})

@@ -1,4 +1,4 @@
-"""Drawing choices from logits."""
+"""Native action sampling and the checks of its arguments."""
 
 from typing import Any
 
@@ -14,27 +14,27 @@ from cagepool import _core
 ALMOST_1 = 1 - 2**-24  # the largest single-precision number below 1
 
 
-def draw(
+def sample(
     logits: NDArray[np.float32], masks: NDArray[np.uint8] | None, uniforms: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    chosen = np.full(len(logits), -1)
-    log_probabilities = np.zeros(len(logits), np.float32)
-    _core.sample_choices(logits, masks, uniforms, chosen, log_probabilities)
-    return chosen, log_probabilities
+    actions = np.full(len(logits), -1)
+    log_probs = np.zeros(len(logits), np.float32)
+    _core.sample_choices(logits, masks, uniforms, actions, log_probs)
+    return actions, log_probs
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_every_choice_is_drawn_as_often_as_it_is_probable(masked: bool) -> None:
+def test_every_choice_is_sampled_with_its_probability(masked: bool) -> None:
     logits = np.random.default_rng(0).standard_normal(21).astype(np.float32) * 2
     mask = (np.arange(21) % 3 != 1).astype(np.uint8) if masked else np.ones(21, np.uint8)
     weights = np.exp(logits.astype(np.float64)) * mask
-    evenly = ((np.arange(100_000) + 0.5) / 100_000).astype(np.float32)
-    rows = len(evenly)
+    uniforms = ((np.arange(100_000) + 0.5) / 100_000).astype(np.float32)
+    rows = len(uniforms)
 
     masks = np.tile(mask, (rows, 1)) if masked else None
-    chosen, _ = draw(np.tile(logits, (rows, 1)), masks, evenly)
+    chosen, _ = sample(np.tile(logits, (rows, 1)), masks, uniforms)
 
-    # Numbers that are spread evenly leave each count within 1 of its share, but for rounding.
+    # With evenly spaced uniforms each count is within 1 of its share, apart from rounding.
     counts = np.bincount(chosen, minlength=21)
     np.testing.assert_allclose(counts, rows * weights / weights.sum(), atol=2)
 
@@ -45,7 +45,7 @@ def test_every_choice_is_drawn_as_often_as_it_is_probable(masked: bool) -> None:
     scale=st.sampled_from([0.0, 1.0, 30.0, 1e4]),
     uniform=st.floats(0, 1, width=32, exclude_max=True) | st.just(ALMOST_1),
 )
-def test_what_is_drawn_is_allowed_and_as_probable_as_torch_says(
+def test_a_sampled_choice_is_allowed_and_has_the_log_probability_of_torch(
     seed: int, choices: int, scale: float, uniform: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -53,42 +53,42 @@ def test_what_is_drawn_is_allowed_and_as_probable_as_torch_says(
     masks = (rng.random((5, choices)) < 0.3).astype(np.uint8)
     masks[np.arange(5), rng.integers(choices, size=5)] = 1
 
-    chosen, log_probabilities = draw(logits, masks, np.full(5, uniform, np.float32))
+    chosen, log_probabilities = sample(logits, masks, np.full(5, uniform, np.float32))
 
     assert masks[np.arange(5), chosen].all()
     masked = torch.where(torch.from_numpy(masks).bool(), torch.from_numpy(logits), -torch.inf)
     expected = torch.log_softmax(masked, 1).numpy()[np.arange(5), chosen]
     assert np.isfinite(log_probabilities).all()
-    # Seven digits of the logits, whose differences were taken.
+    # Single precision: differences of logits with seven digits.
     np.testing.assert_allclose(log_probabilities, expected, rtol=1e-5, atol=1e-6 * max(1, scale))
 
 
-def test_a_choice_that_can_hardly_happen_is_not_drawn() -> None:
+def test_a_choice_of_negligible_probability_is_not_sampled() -> None:
     logits = np.array([[-200.0, 0.0, -200.0]] * 2, np.float32)
 
-    chosen, _ = draw(logits, None, np.array([0, ALMOST_1], np.float32))
+    chosen, _ = sample(logits, None, np.array([0, ALMOST_1], np.float32))
 
     assert chosen.tolist() == [1, 1]
 
 
-def test_a_row_that_is_not_made_of_numbers_does_not_disturb_the_next() -> None:
+def test_a_row_with_nan_does_not_affect_the_next_row() -> None:
     logits = np.array([[np.nan, 0.0, 0.0], [-5.0, -5.0, -5.0], [-5.0, -5.0, -5.0]], np.float32)
     masks = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1]], np.uint8)
 
-    _, log_probabilities = draw(logits, masks, np.full(3, 0.5, np.float32))
+    _, log_probabilities = sample(logits, masks, np.full(3, 0.5, np.float32))
 
     assert log_probabilities[2] == pytest.approx(-np.log(3))
 
 
-def arguments(**changed: Any) -> dict[str, Any]:
-    usual = {
+def sample_arguments(**changed: Any) -> dict[str, Any]:
+    default = {
         "logits": np.zeros((4, 3), np.float32),
         "masks": np.ones((4, 3), np.uint8),
         "uniforms": np.zeros(4, np.float32),
         "chosen": np.zeros(4, np.int64),
         "log_probabilities": np.zeros(4, np.float32),
     }
-    return usual | changed
+    return default | changed
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def arguments(**changed: Any) -> dict[str, Any]:
     ],
     ids=["masks", "no choice", "uniforms", "chosen", "log_probabilities"],
 )
-def test_shapes_that_do_not_fit_are_refused(changed: dict[str, Any], sentence: str) -> None:
+def test_arrays_of_other_shapes_are_refused(changed: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        _core.sample_choices(**arguments(**changed))
+        _core.sample_choices(**sample_arguments(**changed))
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,17 @@ def test_shapes_that_do_not_fit_are_refused(changed: dict[str, Any], sentence: s
     ],
     ids=["float64", "other order", "booleans", "float64 uniforms", "int32"],
 )
-def test_arrays_of_other_types_are_refused_rather_than_copied(changed: dict[str, Any]) -> None:
+def test_arrays_of_other_types_are_refused_instead_of_copied(changed: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
-        _core.sample_choices(**arguments(**changed))
+        _core.sample_choices(**sample_arguments(**changed))
 
 
 def gradient_arguments(**changed: Any) -> dict[str, Any]:
     row = np.zeros(4, np.float32)
-    usual: dict[str, Any] = dict.fromkeys(
+    default: dict[str, Any] = dict.fromkeys(
         ("values", "log_probabilities", "advantages", "old_values", "returns"), row
     )
-    usual |= {
+    default |= {
         "logits": np.zeros((4, 3), np.float32),
         "rows": np.arange(4),
         "minibatch_size": 4,
@@ -140,7 +140,7 @@ def gradient_arguments(**changed: Any) -> dict[str, Any]:
         "clip_range_vf": 0.0,
         "ent_coef": 0.0,
     }
-    return usual | changed
+    return default | changed
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def gradient_arguments(**changed: Any) -> dict[str, Any]:
         "float64",
     ],
 )
-def test_a_gradient_of_rows_that_do_not_fit_is_refused(
+def test_invalid_rows_of_a_loss_gradient_are_refused(
     changed: dict[str, Any], error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=sentence):
