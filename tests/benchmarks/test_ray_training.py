@@ -13,6 +13,7 @@ from tests.train.ray.local_cluster import ignore_leaked_processes
 
 
 @pytest.mark.ray
+@pytest.mark.soak
 def test_training_with_and_without_actors_is_measured_interleaved() -> None:
     pace = Pace(repetitions=2, seconds=0.01)
     progress: list[tuple[str, int, int]] = []
@@ -30,6 +31,7 @@ def test_training_with_and_without_actors_is_measured_interleaved() -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.soak
 def test_one_ray_actor_per_environment_is_a_contender() -> None:
     with ignore_leaked_processes(), cluster_connection(None, 1), ExitStack() as stack:
         contender = ray_actors([DummyEnv] * 2, stack)

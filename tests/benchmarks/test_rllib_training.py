@@ -8,6 +8,7 @@ from cagepool.bench.schema import rates
 
 
 @pytest.mark.ray
+@pytest.mark.soak
 def test_pools_and_processes_are_measured_interleaved() -> None:
     pace = Pace(repetitions=2, seconds=0.01)
     progress: list[tuple[str, int, int]] = []

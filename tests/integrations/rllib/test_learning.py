@@ -4,7 +4,7 @@ import pytest
 
 from cagepool.integrations.rllib import ppo_config
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.usefixtures("ray_here")]
+pytestmark = [pytest.mark.ray, pytest.mark.soak, pytest.mark.usefixtures("ray_here")]
 
 
 def test_a_few_updates_improve_the_return() -> None:
