@@ -41,7 +41,7 @@ def render_page(tmp_path: Path, *contents: BenchResult) -> str:
 def test_groups_of_several_sizes_become_curves(swept: BenchResult) -> None:
     bench = to_bench_data(swept)
     (sweep,) = bench.sweeps
-    rates = {size: measurement.rates[1] for size, measurement in sweep.curves["native"].items()}
+    rates = {size: contender.rates[1] for size, contender in sweep.curves["native"].items()}
     assert rates == pytest.approx({1: 1000, 10: 5000, 100: 25_000})  # 1e9 is divided twice
     assert sweep.efficiency["sync"] == pytest.approx({1: 1, 10: 0.5, 100: 0.25})  # so here
     assert sweep.recommendations == [
@@ -57,16 +57,16 @@ def test_two_sizes_are_not_a_sweep(swept: BenchResult) -> None:
 
 
 def test_a_measurement_has_the_quartiles_of_its_rate(swept: BenchResult) -> None:
-    (measurement,) = to_bench_data(swept).groups[0].measurements
-    assert measurement.nanoseconds == (1e6, 2e6, 3e6)
-    assert measurement.rates == pytest.approx((1e9 / 3e6, 500, 1000))  # floats are divided
+    (contender,) = to_bench_data(swept).groups[0].contenders
+    assert contender.nanoseconds == (1e6, 2e6, 3e6)
+    assert contender.rates == pytest.approx((1e9 / 3e6, 500, 1000))  # floats are divided
 
 
 def test_contenders_of_one_name_are_labeled_with_their_settings() -> None:
     same_name = result(row([1, 2], games=1, red="x"), row([1, 2], games=2, red="x"))
     (group,) = to_bench_data(same_name).groups
     assert group.common == "red x"
-    assert [group.label(measurement) for measurement in group.measurements] == [
+    assert [group.label(contender) for contender in group.contenders] == [
         "Batch.step, games 1",
         "Batch.step, games 2",
     ]

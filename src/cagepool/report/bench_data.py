@@ -13,7 +13,7 @@ BUSY_WARNING_SHARE = 0.1  # CPU share of other processes above which the page wa
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ContenderResult:
     """Nanoseconds per step of one contender: lower quartile, median, upper quartile."""
 
     name: str
@@ -34,16 +34,14 @@ class Group:
     title: str
     common: str  # settings that all contenders share
     columns: list[str]  # settings that differ
-    measurements: list[Measurement]
+    contenders: list[ContenderResult]
 
-    def label(self, measurement: Measurement) -> str:
+    def label(self, contender: ContenderResult) -> str:
         """Name of a contender, followed by its settings where the name is not unique."""
-        if len({each.name for each in self.measurements}) == len(self.measurements):
-            return measurement.name
-        values = zip(self.columns, measurement.settings, strict=True)
-        return ", ".join(
-            (measurement.name, *(f"{name} {value}" for name, value in values if value))
-        )
+        if len({each.name for each in self.contenders}) == len(self.contenders):
+            return contender.name
+        values = zip(self.columns, contender.settings, strict=True)
+        return ", ".join((contender.name, *(f"{name} {value}" for name, value in values if value)))
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Sweep:
     """Groups that differ in size only, as one curve per contender."""
 
     title: str
-    curves: dict[str, dict[int, Measurement]]  # by contender, then by size
+    curves: dict[str, dict[int, ContenderResult]]  # by contender, then by size
     groups: list[Group]
     recommendations: list[str]
 
@@ -60,8 +58,8 @@ class Sweep:
         """Rate at each size divided by size times the rate at size 1, per contender."""
         return {
             name: {
-                size: measurement.rates[1] / (size * curve[1].rates[1])
-                for size, measurement in curve.items()
+                size: contender.rates[1] / (size * curve[1].rates[1])
+                for size, contender in curve.items()
             }
             for name, curve in self.curves.items()
             if 1 in curve
@@ -101,14 +99,14 @@ def to_bench_data(result: BenchResult) -> BenchData:
 
 def _to_group(title: str, rows: Sequence[schema.Measurement]) -> Group:
     columns, common = split_settings([row.settings for row in rows])
-    return Group(title, common, columns, [_to_measurement(row, columns) for row in rows])
+    return Group(title, common, columns, [_to_contender_result(row, columns) for row in rows])
 
 
-def _to_measurement(row: schema.Measurement, columns: Sequence[str]) -> Measurement:
+def _to_contender_result(row: schema.Measurement, columns: Sequence[str]) -> ContenderResult:
     cost = row.nanoseconds_per_step
     low, high = cost.quartiles
     values = [str(row.settings.get(column, "")) for column in columns]
-    return Measurement(row.name, values, (low, cost.median, high))
+    return ContenderResult(row.name, values, (low, cost.median, high))
 
 
 def _find_sweeps(groups: Sequence[Group], scaling: Mapping[str, Any]) -> list[Sweep]:
@@ -125,10 +123,10 @@ def _find_sweeps(groups: Sequence[Group], scaling: Mapping[str, Any]) -> list[Sw
 
 
 def _to_sweep(title: str, sizes: Mapping[int, Group], scaling: Mapping[str, Any]) -> Sweep:
-    curves: dict[str, dict[int, Measurement]] = {}
+    curves: dict[str, dict[int, ContenderResult]] = {}
     for size, group in sorted(sizes.items()):
-        for measurement in group.measurements:
-            curves.setdefault(measurement.name, {})[size] = measurement
+        for contender in group.contenders:
+            curves.setdefault(contender.name, {})[size] = contender
     return Sweep(title, curves, list(sizes.values()), _recommendations(scaling))
 
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import (
     StrMethodFormatter,
 )
 
-from cagepool.report.bench_data import Group, Measurement, Sweep
+from cagepool.report.bench_data import ContenderResult, Group, Sweep
 from cagepool.report.run_data import RunData
 from cagepool.report.search_data import SearchData, Training
 from cagepool.report.svg import color, series_color, svg_plot
@@ -298,22 +298,22 @@ def _best_so_far(trainings: Iterable[Training]) -> tuple[list[int], list[float]]
 
 def rate_bars(bench: str, group: Group) -> Markup:
     """Plot median rates as bars, with a line from the lower to the upper quartile."""
-    height = 60 + BAR_ROW_HEIGHT * len(group.measurements)
+    height = 60 + BAR_ROW_HEIGHT * len(group.contenders)
     with svg_plot(f"Steps per second, {bench}: {group.title}", 760, height) as plot:
         axes = plot.axes
-        names = list(dict.fromkeys(measurement.name for measurement in group.measurements))
-        for row, measurement in enumerate(group.measurements):
-            low, median, high = measurement.rates
-            axes.barh(row, median, height=0.62, color=series_color(names.index(measurement.name)))
+        names = list(dict.fromkeys(contender.name for contender in group.contenders))
+        for row, contender in enumerate(group.contenders):
+            low, median, high = contender.rates
+            axes.barh(row, median, height=0.62, color=series_color(names.index(contender.name)))
             axes.plot([low, high], [row, row], color=color("ink"), linewidth=1.2)
             axes.annotate(
                 _format_rate(median), (high, row), (5, 0), textcoords="offset points", va="center"
             )
-        axes.set_yticks(range(len(group.measurements)), map(group.label, group.measurements))
+        axes.set_yticks(range(len(group.contenders)), map(group.label, group.contenders))
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x")
-        _format_rate_axis(axes, group.measurements)
+        _format_rate_axis(axes, group.contenders)
     return plot.svg
 
 
@@ -321,7 +321,7 @@ def rate_curves(bench: str, sweep: Sweep) -> Markup:
     """Plot the rate against the size, one curve per contender with quartiles."""
     with svg_plot(f"Rate against size, {bench}: {sweep.title}", 520, 320) as plot:
         for number, curve in enumerate(sweep.curves.values()):
-            rates = [measurement.rates for measurement in curve.values()]
+            rates = [contender.rates for contender in curve.values()]
             plot.axes.errorbar(
                 list(curve),
                 [median for _, median, _ in rates],
@@ -386,8 +386,8 @@ def _use_log_y_axis(axes: Axes, formatter: Formatter) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _format_rate_axis(axes: Axes, measurements: Iterable[Measurement]) -> None:
-    rates = [measurement.rates[1] for measurement in measurements]
+def _format_rate_axis(axes: Axes, contenders: Iterable[ContenderResult]) -> None:
+    rates = [contender.rates[1] for contender in contenders]
     if max(rates) / min(rates) > LOG_SCALE_RATIO:
         axes.set_xscale("log")
         axes.set_xlim(left=min(rates) / 3)
