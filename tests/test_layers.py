@@ -1,8 +1,10 @@
 """Imports: layers point down, no cycles, one home per heavy library, dynamic imports included."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -31,7 +33,10 @@ LAYERS = (
 FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
 LEAVES = ("errors", "_optional", "_stages", "runs", "types")
 HOMES = {
-    "gymnasium": ("cagepool.envs", "cagepool.cyborg", "cagepool.bench", "cagepool.integrations"),
+    "gymnasium": (
+        *("cagepool.envs", "cagepool.cyborg", "cagepool.integrations"),
+        *("cagepool.bench.contenders", "cagepool.bench.profile"),
+    ),
     "jinja2": ("cagepool.report",),
     "matplotlib": ("cagepool.report",),
     "pettingzoo": ("cagepool.integrations.pettingzoo",),
@@ -42,7 +47,9 @@ HOMES = {
     "sb3_contrib": ("cagepool.integrations.sb3",),
     "scipy": ("cagepool.bench",),
     "sklearn": ("cagepool.search",),
-    "stable_baselines3": ("cagepool.integrations.sb3", "cagepool.bench"),
+    "stable_baselines3": (
+        *("cagepool.integrations.sb3", "cagepool.bench.contenders", "cagepool.bench.train"),
+    ),
     "tensorboard": ("cagepool.train",),
     "torch": ("cagepool.evaluate", "cagepool.train", "cagepool.integrations"),
     "tyro": ("cagepool.cli",),
@@ -53,6 +60,28 @@ HOMES = {
 # modules, and the environment of a user given as "module:function".
 COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool.envs.env_fns")
 MAX_MODULES = 130
+
+# Extras whose libraries a package may import; a package without an entry needs none. A bench that
+# compares with a library of another extra checks first that it is installed.
+EXTRAS = {
+    "bench": ("bench", "train", "sb3", "ray"),
+    "cli": ("cli",),
+    "integrations.pettingzoo": ("pettingzoo",),
+    "integrations.rllib": ("ray",),
+    "integrations.sb3": ("sb3",),
+    "report": ("report",),
+    "search": ("search",),
+    "train": ("train",),
+    "train.ray": ("ray",),
+}
+DISTRIBUTIONS = {
+    "grpc": "grpcio",
+    "sb3_contrib": "sb3-contrib",
+    "sklearn": "scikit-learn",
+    "stable_baselines3": "stable-baselines3",
+    "tree": "dm-tree",
+}
+PROJECT = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def module_name(path: Path) -> str:
@@ -68,7 +97,7 @@ def imported_names(source: str) -> Iterator[str]:
     """Names of all imports of a module, `a.b` for `from a import b`, wherever they are.
 
     A dynamic import counts as an import of its argument; the argument counts as "?" if it is not
-    a constant.
+    a constant, and so does `import_module` under another name, whose calls are not found.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -76,6 +105,8 @@ def imported_names(source: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            if node.module == "importlib" and any(alias.asname for alias in node.names):
+                yield "?"
         elif isinstance(node, ast.Call) and is_dynamic_import(node.func):
             yield constant_text(node.args[0])
 
@@ -91,6 +122,28 @@ def constant_text(argument: ast.expr) -> str:
     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
         return argument.value
     return "?"
+
+
+def extras_of(name: str) -> tuple[str, ...]:
+    inner = name.removeprefix("cagepool.")
+    packages = [package for package in EXTRAS if f"{inner}.".startswith(f"{package}.")]
+    return EXTRAS[max(packages, key=len)] if packages else ()
+
+
+def declared_dependencies(extras: tuple[str, ...]) -> set[str]:
+    """Names of the distributions that the package with these extras installs."""
+    optional = PROJECT["optional-dependencies"]
+    names: set[str] = set()
+    for requirement in [
+        *PROJECT["dependencies"],
+        *(one for extra in extras for one in optional[extra]),
+    ]:
+        match = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement)
+        assert match is not None
+        name, included = match.groups()
+        is_own = name == "cagepool"
+        names |= declared_dependencies(tuple(included.split(","))) if is_own else {name}
+    return names
 
 
 def import_graph() -> dict[str, set[str]]:
@@ -149,6 +202,19 @@ def test_dynamic_imports_name_their_module(path: Path) -> None:
     assert not computed or module_name(path) in COMPUTED_IMPORTS
 
 
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_every_imported_library_is_a_declared_dependency(path: Path) -> None:
+    imported = {other.partition(".")[0] for other in imported_names(read(path))} - {"?"}
+    libraries = imported - sys.stdlib_module_names - {"cagepool", "CybORG"}
+    needed = {DISTRIBUTIONS.get(library, library) for library in libraries}
+    assert needed - declared_dependencies(extras_of(module_name(path))) == set()
+
+
+def test_an_extra_includes_the_extras_that_it_names() -> None:
+    assert {"numpy", "tyro", "torch", "scikit-learn"} <= declared_dependencies(("search",))
+    assert "torch" not in declared_dependencies(("cli",))
+
+
 def test_modules_do_not_import_each_other_in_a_cycle() -> None:
     try:
         TopologicalSorter(import_graph()).prepare()
@@ -169,6 +235,7 @@ def test_there_are_at_most_130_modules() -> None:
         ("importlib.import_module('stable_baselines3.ppo')", ["stable_baselines3.ppo"]),
         ("__import__('torch')", ["torch"]),
         ("import_module(name)", ["?"]),
+        ("from importlib import import_module as load", ["importlib.import_module", "?"]),
         ("find_spec('ray')", []),
     ],
 )

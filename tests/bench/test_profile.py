@@ -134,7 +134,8 @@ def test_reading_true_states_is_a_stage() -> None:
 def test_a_slow_step_shows_its_time() -> None:
     SleepyEnv.slept_seconds = 0.0
     profile = step_profile(env=SLEEPY, backend="sync", n_envs=2, steps=50)
-    assert profile.stages["env_step"] >= SleepyEnv.slept_seconds >= 100 * SLEEP_SECONDS
+    assert SleepyEnv.slept_seconds >= 100 * SLEEP_SECONDS
+    assert profile.stages["env_step"] == pytest.approx(SleepyEnv.slept_seconds, rel=0.1)
     outside = sum(profile.stages.values()) - profile.stages["env_step"]
     assert outside < SleepyEnv.slept_seconds
 
@@ -220,7 +221,12 @@ def test_the_overhead_is_the_number_of_stages_times_their_cost(
     counted = overhead.entries * overhead.seconds_per_entry
     assert overhead.share * profile.wall_seconds <= counted * 1.01
     assert overhead.recorded_share == 1.0
-    assert profile.traffic.messages == 0
+
+
+def test_native_games_send_no_messages(usual: tuple[Profile, Columns, float]) -> None:
+    profile, _, _ = usual
+    traffic = profile.traffic
+    assert (traffic.messages, traffic.message_bytes) == (0, 0)
 
 
 def test_a_slow_stage_shows_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +242,10 @@ def test_a_slow_stage_shows_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("cagepool._core.sample_choices", slow)
     profile, _ = train_profile(tmp_path / "run")
-    assert slept <= profile.stages["sampling"] < 1.5 * slept
+    stages = profile.stages
+    assert stages["sampling"] == pytest.approx(slept, rel=0.1)
+    others = sum(stages.get(name, 0.0) for name in COLLECTING if name != "sampling")
+    assert others < slept / 2
 
 
 def test_a_rollout_thread_is_shown_beside_the_main_thread(tmp_path: Path) -> None:

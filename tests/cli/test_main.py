@@ -93,7 +93,10 @@ def test_a_closed_pipe_ends_the_command_quietly(
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, *([] if is_buffered else ["-u"]), "-m", "cagepool", *arguments]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
+    environment = {name: os.environ[name] for name in os.environ if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        command, env=environment, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60
+    )
     os.close(writer)
 
     assert (done.returncode, done.stderr) == (EXIT_BROKEN_PIPE, b"")

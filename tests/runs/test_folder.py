@@ -79,14 +79,18 @@ runs.create(Path(sys.argv[1]), {}, "0.1.0")
 """
 
 
-@pytest.mark.parametrize("mode", [0o555, 0o000], ids=["read-only", "closed"])
-def test_a_folder_without_permission_is_refused(mode: int) -> None:
+@pytest.mark.parametrize(
+    ("mode", "below"),
+    [(0o555, "/run"), (0o000, "/run"), (0o555, "")],
+    ids=["in a read-only folder", "in a closed folder", "read-only folder"],
+)
+def test_a_folder_without_permission_is_refused(mode: int, below: str) -> None:
     with tempfile.TemporaryDirectory() as folder:  # not below tmp_path, which is closed to nobody
         Path(folder).chmod(mode)
-        done = python(CREATE_WITHOUT_PRIVILEGES, f"{folder}/run")
+        done = python(CREATE_WITHOUT_PRIVILEGES, folder + below)
         Path(folder).chmod(0o700)
 
-    sentence = f"ValueError: a run folder must be writable, {folder}/run is not: "
+    sentence = f"ValueError: a run folder must be writable, {folder}{below} is not: "
     assert done.stderr.splitlines()[-1].startswith(sentence)
 
 

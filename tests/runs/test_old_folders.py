@@ -18,7 +18,7 @@ from cagepool.evaluate.protocol import evaluate
 from cagepool.evaluate.resolve import resolve_policy
 from cagepool.report import write_report
 from cagepool.runs.listing import RunSummary, find_runs, summarize
-from cagepool.runs.schema import DecisionRow, OrderRow
+from cagepool.runs.schema import DecisionRow, OrderRow, flat_settings, nested_settings
 from cagepool.train.config import TrainConfig, merge_settings
 
 OLD_FOLDER = Path(__file__).parent / "old_folder"
@@ -96,6 +96,44 @@ def test_the_last_policy_of_an_old_run_is_loaded(old_folder: Path) -> None:
 
     expected = load(old_folder, "best").layers[0][0]
     assert (load(old_folder, "last").layers[0][0] == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("old_name", "new_name", "value"),
+    [
+        ("env", "env.id", "CartPole-v1"),
+        ("clip", "ppo.clip_range", 0.31),
+        ("value_clip", "ppo.clip_range_vf", 0.32),
+        ("entropy", "ppo.ent_coef", 0.33),
+        ("entropy_end", "ppo.ent_coef_end", 0.34),
+        ("epochs", "ppo.n_epochs", 35),
+        ("minibatches", "ppo.n_minibatches", 36),
+        ("max_gradient_norm", "ppo.max_grad_norm", 0.37),
+        ("normalise_advantages", "ppo.normalize_advantage", False),
+        ("gate", "order.early_stopping", False),
+        ("appraisal_episodes", "order.n_eval_episodes", 38),
+        ("checks", "run.n_evals", 39),
+        ("check_episodes", "run.n_eval_episodes", 41),
+    ],
+)
+def test_a_renamed_setting_is_read_under_its_new_name(
+    old_folder: Path, old_name: str, new_name: str, value: object
+) -> None:
+    before = flat_settings(runs.open_run(old_folder).settings)
+    change_settings(old_folder, **{old_name: value})
+    after = flat_settings(runs.open_run(old_folder).settings)
+
+    assert {name for name in after if after[name] != before.get(name)} == {new_name}
+    assert after[new_name] == value
+
+
+@pytest.mark.parametrize("group", TrainConfig().as_dict())
+def test_other_settings_keep_their_names(group: str) -> None:
+    old_names = json.loads((OLD_FOLDER / runs.CONFIG).read_text())["settings"].keys()
+    kept = [name for name in TrainConfig().as_dict()[group] if name in old_names]
+    assert kept
+    for name in kept:
+        assert nested_settings({name: 7}) == {group: {name: 7}}
 
 
 def test_an_unknown_setting_of_an_old_run_is_refused(old_folder: Path) -> None:
