@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -68,7 +69,7 @@ class OutputBuffers {
   }
 
  private:
-  std::map<std::string, std::unique_ptr<Buffer>> buffers_;
+  std::map<std::string_view, std::unique_ptr<Buffer>> buffers_;
   Outputs spans_;
 };
 

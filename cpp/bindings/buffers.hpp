@@ -110,18 +110,18 @@ class Buffer {
           "type " + std::string(view_.format) + " and rank " + std::to_string(view_.ndim));
     }
     if (rank == 2 && std::cmp_not_equal(view_.shape[1], kColumns)) {
-      throw std::invalid_argument(name_ + " must have " + std::to_string(kColumns) +
+      throw std::invalid_argument(std::string(name_) + " must have " + std::to_string(kColumns) +
                                   " columns, got " + std::to_string(view_.shape[1]));
     }
     return {static_cast<Element*>(view_.buf), static_cast<std::size_t>(view_.shape[0])};
   }
 
   nb::builtin_exception wrong_type(const std::string& wanted, const std::string& given) const {
-    return nb::type_error((name_ + " must be " + wanted + ", got " + given).c_str());
+    return nb::type_error((std::string(name_) + " must be " + wanted + ", got " + given).c_str());
   }
 
  private:
-  std::string name_;
+  const char* name_;  // a literal
   Py_buffer view_{};
 };
 
