@@ -52,9 +52,9 @@ class OutputBuffers {
     for_each_output([&](const auto& field) {
       if (!arrays.contains(field.name))
         throw std::invalid_argument("outputs must have an array `" + std::string(field.name) + "`");
-      const auto place =
+      const auto entry =
           buffers_.emplace(field.name, std::make_unique<Buffer>(arrays[field.name], field.name));
-      set_array(*place.first->second, spans_.*field.array);
+      set_array(*entry.first->second, spans_.*field.array);
     });
     for (const auto& [name, array] : arrays) {
       if (!buffers_.contains(nb::cast<std::string>(name)))
@@ -103,7 +103,7 @@ std::vector<GameConfig> configs_of(nb::handle array) {
   return {configs.begin(), configs.end()};
 }
 
-// With fewer games, a step takes less time than to release and take the GIL.
+// With fewer games, a step takes less time than releasing and acquiring the GIL.
 constexpr std::size_t kMinGamesToReleaseGil = 16;
 
 class BoundBatch {

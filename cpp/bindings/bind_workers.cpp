@@ -87,23 +87,23 @@ void bind_worker_loop(const nb::module_& m) {
                   "numpy_false: object, observations: object | None, rewards: object, "
                   "terminations: object, truncations: object, needs_reset: object, "
                   "current_env: object, first_env: int, fast_path: bool) -> None"),
-          "Create the loop over the environments of a worker. A place is the index of an "
+          "Create the loop over the environments of a worker. A local index is that of an "
           "environment within the worker.\n\n"
           "Args:\n"
           "    steps: Method `step` of each environment.\n"
-          "    read_action: `(place) -> action`.\n"
-          "    write_observation: `(place, observation)`; used if `observations` is None.\n"
-          "    finish_step: `(place, result or exception or None) -> pickled infos or None`; "
+          "    read_action: `(local_index) -> action`.\n"
+          "    write_observation: `(local_index, observation)`; used if `observations` is None.\n"
+          "    finish_step: `(local_index, result or exception or None) -> pickled infos or None`; "
           "handles "
           "every step but the common one: episode not over, no infos.\n"
           "    pack_infos: `(list of (environment, pickled infos)) -> bytes of a message`.\n"
           "    numpy_false: `numpy.False_`.\n"
           "    observations: The array of the observations, if they are one array.\n"
-          "    needs_reset: One byte per place; not 0: `finish_step` handles the next step, with "
+          "    needs_reset: One byte per environment; not 0: `finish_step` handles the next step, "
+          "with "
           "None.\n"
           "    current_env: One int64, the index of the environment that is being stepped, or -1.\n"
-          "    first_env: Index, among the environments of all workers, of the first at this "
-          "one.\n"
+          "    first_env: Index, among the environments of all workers, of this worker's first.\n"
           "    fast_path: False: `finish_step` handles every step.")
       .def("serve", &BoundWorkerLoop::serve, "requests"_a, "answers"_a, nb::kw_only(), "spin"_a,
            "Answer step requests until other bytes arrive, and return them; b\"\" if a pipe was "
@@ -121,7 +121,8 @@ void bind_worker_loop(const nb::module_& m) {
 void bind_workers(nb::module_& m) {
   m.attr("ALL_WORD") = kAllWord;
   m.attr("MESSAGE_WORD") = kMessageWord;
-  // Python checks the platform before it starts workers, so elsewhere nothing misses the classes.
+  // Python checks the platform before it starts workers, so other platforms do not need the
+  // classes.
 #if defined(__linux__)
   bind_worker_loop(m);
 #endif

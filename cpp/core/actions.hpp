@@ -14,11 +14,11 @@ enum class BlueKind : std::uint8_t { kSleep, kMonitor, kAnalyse, kRemove, kDecoy
 struct BlueAction {
   BlueKind kind = BlueKind::kSleep;
   Byte host = 0;
-  Byte decoy_bit = 0;     // bit of the decoy; 0 if the host can never take it
-  Ports free_port = 0;    // port that no decoy may have opened
-  Byte cost = 0;          // tenths
-  Success otherwise{};    // success value, unless a decoy is placed
-  Mask analyse_host = 0;  // the host as a bit, if the action is of that kind
+  Byte decoy_bit = 0;         // bit of the decoy; 0 if the host can never take it
+  Ports free_port = 0;        // port that no decoy may have opened
+  Byte cost = 0;              // tenths
+  Success default_success{};  // unless a decoy is placed
+  Mask analyse_host = 0;      // the host as a bit, if the action is of that kind
   Mask remove_host = 0;
   Mask restore_host = 0;
   Byte decoy = 0;  // decoy id of rules 1.5
@@ -35,14 +35,14 @@ constexpr BlueAction make_decoy(int decoy, int host) {
           .host = static_cast<Byte>(host),
           .decoy_bit = static_cast<Byte>(possible ? bit(decoy) : 0),
           .free_port = free_port,
-          .otherwise = Success::kFalse,
+          .default_success = Success::kFalse,
           .decoy = static_cast<Byte>(decoy)};
 }
 
 constexpr std::array<BlueAction, kActionCount> make_blue_actions() {
   std::array<BlueAction, kActionCount> table{};
-  table[0] = {.kind = BlueKind::kSleep, .otherwise = Success::kUnknown};
-  table[1] = {.kind = BlueKind::kMonitor, .otherwise = Success::kTrue};
+  table[0] = {.kind = BlueKind::kSleep, .default_success = Success::kUnknown};
+  table[1] = {.kind = BlueKind::kMonitor, .default_success = Success::kTrue};
   std::size_t next = 2;
   const auto add_all = [&table, &next](auto make) {
     for (int host = 0; host < kHostCount; ++host) table[next++] = make(host);
@@ -50,13 +50,13 @@ constexpr std::array<BlueAction, kActionCount> make_blue_actions() {
   add_all([](int host) -> BlueAction {
     return {.kind = BlueKind::kAnalyse,
             .host = static_cast<Byte>(host),
-            .otherwise = Success::kTrue,
+            .default_success = Success::kTrue,
             .analyse_host = bit(host)};
   });
   add_all([](int host) -> BlueAction {
     return {.kind = BlueKind::kRemove,
             .host = static_cast<Byte>(host),
-            .otherwise = Success::kTrue,
+            .default_success = Success::kTrue,
             .remove_host = bit(host)};
   });
   for (int decoy = 0; decoy < kDecoyCount; ++decoy) {
@@ -66,7 +66,7 @@ constexpr std::array<BlueAction, kActionCount> make_blue_actions() {
     return {.kind = BlueKind::kRestore,
             .host = static_cast<Byte>(host),
             .cost = kRestoreTenths,
-            .otherwise = Success::kTrue,
+            .default_success = Success::kTrue,
             .restore_host = bit(host)};
   });
   return table;

@@ -61,7 +61,8 @@ inline constexpr ActivityTable kActivityTable = make_activity_table();
 
 /// Events of a port scan.
 inline HostEvents scan_events(Slot slot, std::size_t host) {
-  const int ports = std::popcount(unsigned{listening_ports(slot, host)}) + kHostFacts[host].others;
+  const int ports =
+      std::popcount(unsigned{listening_ports(slot, host)}) + kHostFacts[host].other_ports;
   return static_cast<HostEvents>(static_cast<int>(HostEvents::kScan1) - 1 + std::min(ports, 3));
 }
 

@@ -10,7 +10,8 @@
 namespace cagepool {
 namespace {
 
-// Games per chunk of work: few enough to balance threads, enough to hide the cost of a hand-over.
+// Games per chunk of work: few enough to balance the threads, and enough to make the cost of taking
+// a chunk negligible.
 constexpr std::size_t kChunk = 256;
 
 void check_count(const char* name, std::size_t given, std::size_t games) {
@@ -68,7 +69,7 @@ void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
 
 }  // namespace
 
-/// Refuses a call while another thread is in one.
+/// Throws if another thread is in a call of the same batch.
 class Batch::CallGuard {
  public:
   explicit CallGuard(Batch& batch) : in_call_(batch.in_call_) {
@@ -173,7 +174,7 @@ void Batch::check_step(std::span<const std::int64_t> actions,
   const auto check = [&](std::span<const std::int64_t> given, std::int64_t limit,
                          const char* name) {
     check_count(name, given.size(), count);
-    // One pass without a branch per game; only if a value is out of range is it searched for.
+    // One pass without a branch per game; the game is searched for only if a value is out of range.
     std::uint64_t largest = 0;
     for (const std::int64_t action : given)
       largest = std::max(largest, static_cast<std::uint64_t>(action));
@@ -189,7 +190,7 @@ void Batch::check_step(std::span<const std::int64_t> actions,
   if (ids) check_distinct(*ids);
   check(actions, kActionCount, "action");
   if (takes_red_actions_ && red_actions.empty()) {
-    throw std::invalid_argument("red_actions must be given, since red is played from outside");
+    throw std::invalid_argument("red_actions must be given, since the caller plays red");
   }
   if (!takes_red_actions_ && !red_actions.empty()) {
     throw std::invalid_argument(

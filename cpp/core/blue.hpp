@@ -11,7 +11,7 @@ inline void play_restore(Slot slot, int host) {
   Game& game = slot.game();
   TrueState& true_state = slot.true_state();
   const auto h = static_cast<std::size_t>(host);
-  if (held_by_red(game) & bit(host)) restore_sessions(slot, host);
+  if (hosts_with_red(game) & bit(host)) restore_sessions(slot, host);
   true_state.decoys[h] = 0;
   game.malware = static_cast<Mask>(game.malware & ~bit(host));
   true_state.malware[h] = 0;

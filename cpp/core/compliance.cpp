@@ -15,7 +15,7 @@ constexpr std::uint64_t table_bits_of(Mask hosts) {
   return bits;
 }
 
-/// User0 counts as a user host in the definition of the seed code only.
+/// Hosts of the first threatened type, by order. User0 is a user host in the older definition only.
 constexpr PriorityHosts make_priority_hosts(Definition definition) {
   std::array<Mask, kTypeCount> hosts = kTypeHosts;
   if (definition == Definition::kSeed) hosts[kUserType] |= bit(kUser0);

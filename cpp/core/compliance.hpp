@@ -26,7 +26,7 @@ using PriorityHosts = std::array<std::array<Mask, 1 << kTypeCount>, kOrderCount>
 /// Which hosts count as threatened: those with a red session, or those that blue's table calls
 /// anything but clean.
 enum class Knowledge : std::uint8_t { kTrue, kObserved };
-/// How a fix is scored: per host (docs/workflow.md), or by the older definition of the seed code.
+/// How a fix is scored: per host, or by the older definition (docs/workflow.md, section 2).
 enum class Definition : std::uint8_t { kHost, kSeed };
 
 struct ComplianceRule {
@@ -76,7 +76,7 @@ inline unsigned types_of(Mask hosts) {
 /// Hosts that are threatened.
 template <Knowledge kKnowledge>
 inline Mask threatened_hosts(const Game& game, const ComplianceRule& rule) {
-  if constexpr (kKnowledge == Knowledge::kTrue) return held_by_red(game) & rule.hosts;
+  if constexpr (kKnowledge == Knowledge::kTrue) return hosts_with_red(game) & rule.hosts;
   Mask hosts = 0;
   for (int host = 0; host < kHostCount; ++host) {
     hosts |= static_cast<Mask>(unsigned{((game.blue_table >> (4 * host)) & 15u) != 0} << host);

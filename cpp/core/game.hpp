@@ -121,12 +121,12 @@ struct Slot {
   }
 };
 
-/// Initial state of a game (rules 3.3).
+/// Set a game to its initial state (rules 3.3).
 void initialize_game(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
                      bool green);
 
 /// Hosts on which red has a session.
-inline Mask held_by_red(const Game& game) {
+inline Mask hosts_with_red(const Game& game) {
   return game.privileged | game.user_seen | game.user_unseen;
 }
 

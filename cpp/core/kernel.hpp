@@ -1,6 +1,6 @@
 #pragma once
-// The loop that steps the games of a batch, in one version per type of observation, kind of
-// compliance and processor.
+// The loop that steps the games of a batch, compiled once per observation type, kind of compliance
+// and x86-64 level.
 
 #include "core/episode.hpp"
 

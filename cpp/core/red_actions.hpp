@@ -34,7 +34,7 @@ inline bool is_known(const Game& game, RedAction action) {
 
 /// Whether red can reach a host: operational hosts only with a session in the enterprise subnet.
 inline bool is_reachable(const Game& game, int host) {
-  return ((kOperational >> host) & 1) == 0 || (held_by_red(game) & kEnterpriseServers) != 0;
+  return ((kOperational >> host) & 1) == 0 || (hosts_with_red(game) & kEnterpriseServers) != 0;
 }
 
 /// Play DiscoverRemoteSystems.
@@ -101,7 +101,7 @@ template <class Draws>
 inline RedOutcome play_escalate(Slot slot, int host, const Draws& draws) {
   Game& game = slot.game();
   const auto h = static_cast<std::size_t>(host);
-  if ((held_by_red(game) & bit(host)) == 0) return {};
+  if ((hosts_with_red(game) & bit(host)) == 0) return {};
   if ((game.privileged & bit(host)) == 0) {
     TrueState& true_state = slot.true_state();
     const int sessions = true_state.user_seen[h] + true_state.user_unseen[h];
@@ -111,7 +111,7 @@ inline RedOutcome play_escalate(Slot slot, int host, const Draws& draws) {
   }
   const HostFacts& facts = kHostFacts[h];
   game.known_nets = static_cast<Byte>(game.known_nets | bit(facts.subnet));
-  game.known_ip |= facts.link;
+  game.known_ip |= facts.revealed_hosts;
   if (host == kOpServer0) {
     game.ot_service_known = true;
     slot.true_state().ot_service_known = 1;
@@ -122,7 +122,7 @@ inline RedOutcome play_escalate(Slot slot, int host, const Draws& draws) {
 /// Play Impact.
 inline RedOutcome play_impact(Slot slot) {
   Game& game = slot.game();
-  if ((held_by_red(game) & bit(kOpServer0)) == 0 || !game.ot_service_known) return {};
+  if ((hosts_with_red(game) & bit(kOpServer0)) == 0 || !game.ot_service_known) return {};
   // No branch on state that differs from game to game. An outage continues (Q3, Q5).
   game.outage_tenths = static_cast<Byte>(game.outage_tenths | (kOutageTenths * game.ot_pid_known));
   slot.true_state().ot_running = game.outage_tenths == 0;

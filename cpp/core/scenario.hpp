@@ -1,5 +1,8 @@
 #pragma once
 // Scenario2 of CAGE Challenge 2: hosts, subnets, exploits, decoys (docs/rules.md, section 1).
+//
+// In comments of the core, "rules 7.4" is a section of docs/rules.md, Q1, Q2 and so on are quirks
+// of CybORG in section 13, and L1 and L2 are the differences between the editions in section 16.
 
 #include <array>
 #include <bit>
@@ -86,14 +89,14 @@ constexpr std::array<Ports, 256> make_ports_of_decoys() {
 inline constexpr std::array<Ports, 256> kPortsOfDecoys = make_ports_of_decoys();
 
 struct HostFacts {
-  Ports listening;      // genuine listening exploit ports
-  std::uint8_t others;  // number of distinct listening ports that no exploit uses
-  Ports user_level;     // genuine services that yield a user account
-  Ports privileged;     // genuine services that yield root or SYSTEM
-  Ports always_traps;   // genuine services that never yield an account
+  Ports listening;           // genuine listening exploit ports
+  std::uint8_t other_ports;  // number of distinct listening ports that no exploit uses
+  Ports user_level;          // genuine services that yield a user account
+  Ports privileged;          // genuine services that yield root or SYSTEM
+  Ports always_traps;        // genuine services that never yield an account
   bool windows;
   Subnet subnet;
-  Mask link;  // hosts whose address an escalation on this host reveals, itself included
+  Mask revealed_hosts;  // hosts whose address an escalation on this host reveals, itself included
 };
 
 inline constexpr Ports kWebServer = kSsh | kRdp | kSmb | kHttp | kHttps;

@@ -40,7 +40,7 @@ void append(std::vector<std::uint8_t>& bytes, const Struct& value) {
   bytes.insert(bytes.end(), first, first + sizeof(Struct));
 }
 
-/// Read a struct from the front of `bytes`, and drop it there.
+/// Read a struct from the front of `bytes` and remove it from `bytes`.
 template <class Struct>
 void read_front(Blob& bytes, Struct& value) {
   if (bytes.size() < sizeof(Struct))
@@ -86,7 +86,7 @@ bool has_valid_indices(const Snapshot& snapshot) {
          (snapshot.order < kOrderCount || snapshot.order == kNoOrder);
 }
 
-/// Whether so many steps can reach the counts and sums. No step costs as much as 200 tenths.
+/// Whether the steps played can give these counts and sums. A step costs less than 200 tenths.
 bool has_valid_sums(const Snapshot& snapshot) {
   const Game& game = snapshot.game;
   const Counters& counters = snapshot.counters;

@@ -20,12 +20,14 @@ struct Snapshot {
   std::vector<Session> session_log;
 };
 
+/// Serialize a game.
 std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id);
 
-/// Throws std::invalid_argument if the bytes are damaged, of another version, or of a game that the
-/// batch cannot hold.
+/// Parse a serialized game. Throws std::invalid_argument if the bytes are damaged, of another
+/// version, or of a game that the batch cannot hold.
 Snapshot read_snapshot(const BatchView& batch, Blob blob);
 
+/// Replace a game by a snapshot.
 void restore_game(const BatchView& batch, std::size_t id, const Snapshot& snapshot);
 
 }  // namespace cagepool

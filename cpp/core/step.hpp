@@ -18,8 +18,8 @@ struct StepResult {
 /// Penalty of a step for hosts with a privileged red session and for the stopped OTService (rules
 /// 9).
 inline int penalty_tenths(const Game& game) {
-  const unsigned held = game.privileged;
-  return 10 * std::popcount(held & kHighValueHosts) + std::popcount(held & kLowValueHosts) +
+  const unsigned hosts = game.privileged;
+  return 10 * std::popcount(hosts & kHighValueHosts) + std::popcount(hosts & kLowValueHosts) +
          game.outage_tenths;
 }
 
@@ -27,8 +27,8 @@ inline int penalty_tenths(const Game& game) {
 /// stall.
 inline Moves pack_moves(int action, Success blue, RedAction red, RedOutcome outcome,
                         int green_host) {
-  const auto byte = [](auto value, int place) {
-    return std::uint64_t{static_cast<std::uint8_t>(value)} << (8 * place);
+  const auto byte = [](auto value, int offset) {
+    return std::uint64_t{static_cast<std::uint8_t>(value)} << (8 * offset);
   };
   return std::bit_cast<Moves>(byte(action, 0) | byte(blue, 1) | byte(red.kind, 2) |
                               byte(red.target, 3) | byte(outcome.success, 4) |
@@ -77,7 +77,8 @@ inline StepResult play_step(Slot slot, int action, RedAction given, const Draws&
   if (finds_malware) [[unlikely]]
     set_compromised(slot, blue.host, kPrivilegedAccess);
 
-  const auto blue_success = static_cast<Success>(placed_decoy | static_cast<int>(blue.otherwise));
+  const auto blue_success =
+      static_cast<Success>(placed_decoy | static_cast<int>(blue.default_success));
   return {.moves = pack_moves(action, blue_success, red, outcome, green_host),
           .reward_tenths = -penalty_tenths(game) - blue.cost,
           .observation = game.blue_table | activities};

@@ -1,5 +1,5 @@
 #pragma once
-// Threads that share the chunks of a job with the calling thread.
+// Thread pool with work stealing: threads share the chunks of a job with the calling thread.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,7 +15,7 @@
 namespace cagepool {
 
 /// Each thread starts with the same range of chunks in every run, so that their memory stays in its
-/// cache, and then takes chunks that other threads have left. The caller works too, so a late
+/// cache, and then steals chunks that other threads have not taken. The caller works too, so a late
 /// thread never delays a run. A thread that waits spins for some microseconds before it blocks:
 /// steps follow each other faster than a blocked thread wakes, and a thread that always spins would
 /// take CPU time from other processes.

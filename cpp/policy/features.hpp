@@ -60,7 +60,7 @@ class FeatureEncoder {
     std::size_t choice;
   };
   std::vector<std::uint8_t> can_ever_work_;  // by choice
-  std::vector<DecoyChoice> decoys_;          // choices that can work at some times only
+  std::vector<DecoyChoice> decoys_;          // choices that can work, unless their port is taken
   FeatureGroups groups_;
   int horizon_;
   std::size_t size_;

@@ -60,7 +60,7 @@ inline PpoLossParts write_gradients(const MinibatchSlice& slice, const RolloutRo
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-// One version per processor; all round alike.
+// One version per x86-64 level; all of them round the same way.
 [[gnu::flatten, gnu::target("arch=x86-64-v4")]] PpoLossParts write_gradients_v4(
     const MinibatchSlice& slice, const RolloutRows& rollout, const PpoLossConfig& config,
     std::span<float> logits_gradient, std::span<float> values_gradient) {

@@ -18,7 +18,7 @@ inline void sample_rows(const MaskedLogits& logits, std::span<const float> unifo
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-// One version per processor; all round alike.
+// One version per x86-64 level; all of them round the same way.
 [[gnu::flatten, gnu::target("arch=x86-64-v4")]] void sample_rows_v4(
     const MaskedLogits& logits, std::span<const float> uniforms, std::span<std::int64_t> chosen,
     std::span<float> log_probabilities) {

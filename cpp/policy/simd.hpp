@@ -26,8 +26,8 @@ inline Lanes all_lanes(float value) { return Lanes{} + value; }
 /// e^x for x <= 0, with a relative error of about 1e-7; 0 below -87.
 inline Lanes exp_lanes(Lanes x) {
   const Lanes low = all_lanes(-87.0F);
-  const auto vanishes = x < low;
-  x = vanishes ? low : x;
+  const auto underflows = x < low;
+  x = underflows ? low : x;
   // x = n ln 2 + r: n becomes the exponent of the float, and a polynomial gives e^r.
   const Lanes magic = all_lanes(12582912.0F);  // 1.5 * 2^23: adding it rounds to a whole number
   const Lanes rounded = x * std::numbers::log2e_v<float> + magic;
@@ -45,7 +45,7 @@ inline Lanes exp_lanes(Lanes x) {
   const IntLanes exponent = (__builtin_convertvector(n, IntLanes) + 127) << 23;
   Lanes power;
   std::memcpy(&power, &exponent, sizeof power);
-  return vanishes ? Lanes{} : p * power;
+  return underflows ? Lanes{} : p * power;
 }
 
 /// Sum of the lanes, pairwise, so that every processor rounds alike.

@@ -100,9 +100,9 @@ void test_the_gradient_is_the_slope_of_the_loss() {
       place = before + kMove;
       const double above = total_loss(table, rows);
       place = before - kMove;
-      const double uniform_below = total_loss(table, rows);
+      const double below = total_loss(table, rows);
       place = before;
-      return (above - uniform_below) / (2 * static_cast<double>(kMove));
+      return (above - below) / (2 * static_cast<double>(kMove));
     };
     // Single precision, a step that is not small, and corners where a clip begins.
     for (std::size_t i = 0; i < logits.size(); ++i)

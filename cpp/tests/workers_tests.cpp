@@ -60,16 +60,16 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-/// Records the places that were stepped; has a message after place 1.
+/// Records the environments that were stepped; has a message after local index 1.
 class FakeEnvs : public EnvStepper {
  public:
-  void step(std::int32_t place) override {
-    places.push_back(place);
-    if (place == 1) message_ = "infos";
+  void step(std::int32_t local_index) override {
+    stepped.push_back(local_index);
+    if (local_index == 1) message_ = "infos";
   }
   std::string take_message() override { return std::exchange(message_, {}); }
 
-  Words places;
+  Words stepped;
 
  private:
   std::string message_;
@@ -92,7 +92,7 @@ void test_requested_environments_are_stepped_and_answered() {
   Pipe answers;
   const Request request = request_of({12, 10}, requests, loop);
   check(loop.answer(answers.writer(), request.steps));
-  check(envs.places == Words{2, 0});
+  check(envs.stepped == Words{2, 0});
   check(answers.read_bytes() == as_bytes({12, 10}));
 }
 
@@ -103,7 +103,7 @@ void test_one_word_steps_all_environments() {
   Pipe answers;
   const Request request = request_of({kAllWord}, requests, loop);
   check(loop.answer(answers.writer(), request.steps));
-  check(envs.places == Words{0, 1, 2});
+  check(envs.stepped == Words{0, 1, 2});
   check(answers.read_bytes() == "infos" + as_bytes({10, 11, 12}));
 }
 

@@ -30,25 +30,26 @@ PythonEnvs::PythonEnvs(EnvCalls calls, std::unique_ptr<EnvArrays> arrays, std::i
       first_env_(first_env),
       fast_path_(fast_path) {}
 
-void PythonEnvs::step(std::int32_t place) {
-  arrays_->current_env.at<std::int64_t>(0) = first_env_ + place;
-  arrays_->terminations.at<bool>(place) = false;
-  arrays_->truncations.at<bool>(place) = false;
-  if (arrays_->needs_reset.at<std::uint8_t>(place) != 0) {
-    finish_step(place, nb::none());
+void PythonEnvs::step(std::int32_t local_index) {
+  arrays_->current_env.at<std::int64_t>(0) = first_env_ + local_index;
+  arrays_->terminations.at<bool>(local_index) = false;
+  arrays_->truncations.at<bool>(local_index) = false;
+  if (arrays_->needs_reset.at<std::uint8_t>(local_index) != 0) {
+    finish_step(local_index, nb::none());
   } else {
-    const nb::object result = call_step(place);
-    if (!fast_path_ || !store_common_step(place, result.ptr())) finish_step(place, result);
+    const nb::object result = call_step(local_index);
+    if (!fast_path_ || !store_common_step(local_index, result.ptr()))
+      finish_step(local_index, result);
   }
   arrays_->current_env.at<std::int64_t>(0) = -1;
 }
 
 /// Return the result of the environment's `step`, or the exception that it raised.
-nb::object PythonEnvs::call_step(std::int32_t place) const {
-  const nb::object index = nb::steal(PyLong_FromLong(place));
+nb::object PythonEnvs::call_step(std::int32_t local_index) const {
+  const nb::object index = nb::steal(PyLong_FromLong(local_index));
   const nb::object action = nb::steal(PyObject_CallOneArg(calls_.read_action.ptr(), index.ptr()));
   if (!action.is_valid()) return take_exception();
-  PyObject* step = PyList_GET_ITEM(calls_.steps.ptr(), place);
+  PyObject* step = PyList_GET_ITEM(calls_.steps.ptr(), local_index);
   nb::object result = nb::steal(PyObject_CallOneArg(step, action.ptr()));
   if (!result.is_valid()) result = take_exception();
   return result;
@@ -56,7 +57,7 @@ nb::object PythonEnvs::call_step(std::int32_t place) const {
 
 /// Store the results of a common step; false, with nothing stored but perhaps the observation, if
 /// the step is not one.
-bool PythonEnvs::store_common_step(std::int32_t place, PyObject* result) const {
+bool PythonEnvs::store_common_step(std::int32_t local_index, PyObject* result) const {
   if (!PyTuple_CheckExact(result) || PyTuple_GET_SIZE(result) != 5) return false;
   const auto item = [result](Py_ssize_t index) { return PyTuple_GET_ITEM(result, index); };
   const auto is_false = [this](PyObject* flag) {
@@ -65,18 +66,18 @@ bool PythonEnvs::store_common_step(std::int32_t place, PyObject* result) const {
   if (!is_false(item(2)) || !is_false(item(3))) return false;
   if (!PyDict_CheckExact(item(4)) || PyDict_GET_SIZE(item(4)) != 0) return false;
   const double reward = PyFloat_AsDouble(item(1));
-  if ((reward == -1.0 && PyErr_Occurred() != nullptr) || !store_observation(place, item(0))) {
+  if ((reward == -1.0 && PyErr_Occurred() != nullptr) || !store_observation(local_index, item(0))) {
     PyErr_Clear();
     return false;
   }
-  arrays_->rewards.at<double>(place) = reward;
+  arrays_->rewards.at<double>(local_index) = reward;
   return true;
 }
 
-/// Store an observation; false if its type or shape is not exactly that of its place.
-bool PythonEnvs::store_observation(std::int32_t place, PyObject* observation) const {
+/// Store an observation; false if its type or shape is not exactly that of its row.
+bool PythonEnvs::store_observation(std::int32_t local_index, PyObject* observation) const {
   if (!arrays_->observations) {
-    const nb::object index = nb::steal(PyLong_FromLong(place));
+    const nb::object index = nb::steal(PyLong_FromLong(local_index));
     const std::array<PyObject*, 2> arguments{index.ptr(), observation};
     return nb::steal(
                PyObject_Vectorcall(calls_.write_observation.ptr(), arguments.data(), 2, nullptr))
@@ -90,15 +91,15 @@ bool PythonEnvs::store_observation(std::int32_t place, PyObject* observation) co
                     std::strcmp(given.format, all.format) == 0;
   if (fits) {
     auto* rows = static_cast<char*>(all.buf);
-    std::memcpy(rows + place * given.len, given.buf, static_cast<std::size_t>(given.len));
+    std::memcpy(rows + local_index * given.len, given.buf, static_cast<std::size_t>(given.len));
   }
   PyBuffer_Release(&given);
   return fits;
 }
 
-void PythonEnvs::finish_step(std::int32_t place, nb::handle result) {
-  const nb::object infos = calls_.finish_step(place, result);
-  if (!infos.is_none()) infos_.append(nb::make_tuple(first_env_ + place, infos));
+void PythonEnvs::finish_step(std::int32_t local_index, nb::handle result) {
+  const nb::object infos = calls_.finish_step(local_index, result);
+  if (!infos.is_none()) infos_.append(nb::make_tuple(first_env_ + local_index, infos));
 }
 
 std::string PythonEnvs::take_message() {

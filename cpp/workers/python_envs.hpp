@@ -10,17 +10,17 @@
 
 namespace cagepool {
 
-/// Python functions that the stepper calls.
+/// Python functions that `PythonEnvs` calls.
 struct EnvCalls {
   nb::list steps;                // `step` of each environment
-  nb::object read_action;        // (place) -> action
-  nb::object write_observation;  // (place, observation); raises if it does not fit
-  nb::object finish_step;        // (place, result or exception or None) -> pickled infos or None
-  nb::object pack_infos;         // (list of (environment, pickled infos)) -> bytes of a message
-  nb::object numpy_false;        // numpy.False_
+  nb::object read_action;        // (local_index) -> action
+  nb::object write_observation;  // (local_index, observation); raises if it does not fit
+  nb::object finish_step;  // (local_index, result or exception or None) -> pickled infos or None
+  nb::object pack_infos;   // (list of (environment, pickled infos)) -> bytes of a message
+  nb::object numpy_false;  // numpy.False_
 };
 
-/// Shared memory that the stepper writes, one row per place.
+/// Shared memory that `PythonEnvs` writes, one row per environment of the worker.
 struct EnvArrays {
   std::unique_ptr<Buffer> observations;  // null if observations are not one array
   Buffer rewards;                        // float64
@@ -37,14 +37,14 @@ class PythonEnvs : public EnvStepper {
   PythonEnvs(EnvCalls calls, std::unique_ptr<EnvArrays> arrays, std::int32_t first_env,
              bool fast_path);
 
-  void step(std::int32_t place) override;
+  void step(std::int32_t local_index) override;
   std::string take_message() override;
 
  private:
-  nb::object call_step(std::int32_t place) const;
-  bool store_common_step(std::int32_t place, PyObject* result) const;
-  bool store_observation(std::int32_t place, PyObject* observation) const;
-  void finish_step(std::int32_t place, nb::handle result);
+  nb::object call_step(std::int32_t local_index) const;
+  bool store_common_step(std::int32_t local_index, PyObject* result) const;
+  bool store_observation(std::int32_t local_index, PyObject* observation) const;
+  void finish_step(std::int32_t local_index, nb::handle result);
 
   EnvCalls calls_;
   std::unique_ptr<EnvArrays> arrays_;

@@ -5,8 +5,8 @@ namespace cagepool {
 /// Spin-then-block wait until a file descriptor is readable.
 ///
 /// Waking a blocked process takes tens of microseconds on some machines, so a wait polls the
-/// descriptor for a short time before it blocks. After waits whose spin found nothing, and after
-/// another process took the CPU during a spin, the next waits block at once.
+/// descriptor for a short time before it blocks. After a spin that timed out, and after another
+/// process took the CPU during a spin, the next waits block at once.
 class SpinWait {
  public:
   /// @param spin False: every wait blocks at once.

@@ -17,7 +17,7 @@ namespace cagepool {
 constexpr std::int32_t kAllWord = -1;      // step all environments of the worker, with one answer
 constexpr std::int32_t kMessageWord = -2;  // a control message follows; Python handles it
 
-/// The environments of one worker. `place` is an index within the worker.
+/// The environments of one worker. `local_index` is an index within the worker.
 class EnvStepper {
  public:
   EnvStepper() = default;
@@ -26,8 +26,8 @@ class EnvStepper {
   EnvStepper& operator=(const EnvStepper&) = delete;
 
   /// Step one environment: read its action, write its results.
-  virtual void step(std::int32_t place) = 0;
-  /// Return the message that must be sent before the next answer, and forget it; empty if none.
+  virtual void step(std::int32_t local_index) = 0;
+  /// Return and clear the message that must be sent before the next answer; empty if there is none.
   virtual std::string take_message() = 0;
 };
 

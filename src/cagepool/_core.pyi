@@ -261,19 +261,19 @@ class WorkerLoop:
 
     def __init__(self, *, steps: list[object], read_action: object, write_observation: object, finish_step: object, pack_infos: object, numpy_false: object, observations: object | None, rewards: object, terminations: object, truncations: object, needs_reset: object, current_env: object, first_env: int, fast_path: bool) -> None:
         """
-        Create the loop over the environments of a worker. A place is the index of an environment within the worker.
+        Create the loop over the environments of a worker. A local index is that of an environment within the worker.
 
         Args:
             steps: Method `step` of each environment.
-            read_action: `(place) -> action`.
-            write_observation: `(place, observation)`; used if `observations` is None.
-            finish_step: `(place, result or exception or None) -> pickled infos or None`; handles every step but the common one: episode not over, no infos.
+            read_action: `(local_index) -> action`.
+            write_observation: `(local_index, observation)`; used if `observations` is None.
+            finish_step: `(local_index, result or exception or None) -> pickled infos or None`; handles every step but the common one: episode not over, no infos.
             pack_infos: `(list of (environment, pickled infos)) -> bytes of a message`.
             numpy_false: `numpy.False_`.
             observations: The array of the observations, if they are one array.
-            needs_reset: One byte per place; not 0: `finish_step` handles the next step, with None.
+            needs_reset: One byte per environment; not 0: `finish_step` handles the next step, with None.
             current_env: One int64, the index of the environment that is being stepped, or -1.
-            first_env: Index, among the environments of all workers, of the first at this one.
+            first_env: Index, among the environments of all workers, of this worker's first.
             fast_path: False: `finish_step` handles every step.
         """
 

@@ -126,9 +126,7 @@ def test_red_actions_are_for_a_red_that_is_played_from_outside(batch: Batch) -> 
     with refused_without_change(batch, ValueError, "may be given only if red is `given`"):
         batch.step(int64s([0, 0, 0]), int64s([0, 0, 0]))
     other = start_batch(3, red=["b_line", "given", "sleep"])
-    with refused_without_change(
-        other, ValueError, "must be given, since red is played from outside"
-    ):
+    with refused_without_change(other, ValueError, "must be given, since the caller plays red"):
         other.step(int64s([0, 0, 0]))
     with refused_without_change(other, ValueError, "one red action per game, got 2 for 3 games"):
         other.step(int64s([0, 0, 0]), int64s([0, 0]))

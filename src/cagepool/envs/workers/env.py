@@ -92,11 +92,15 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             self._drop_pending(pool)
             for worker in pool.workers:
                 start = worker.task.start
-                places = np.flatnonzero(mask[start : worker.task.stop]).tolist()
-                if places:
-                    place_seeds = [seeds.get(start + place) for place in places]
-                    arguments = (places, place_seeds, None if options is None else env_options)
-                    pool.request(worker, "reset", arguments, len(places))
+                local_indices = np.flatnonzero(mask[start : worker.task.stop]).tolist()
+                if local_indices:
+                    reset_seeds = [seeds.get(start + local_index) for local_index in local_indices]
+                    arguments = (
+                        local_indices,
+                        reset_seeds,
+                        None if options is None else env_options,
+                    )
+                    pool.request(worker, "reset", arguments, len(local_indices))
             infos = self._wait_for_answers(pool, int(np.count_nonzero(mask)))
         self._needs_reset[mask] = False
         return self._observations(pool), infos

@@ -24,7 +24,7 @@ _RESTARTED = 2  # the worker is new: the next step ends the lost episode
 class EnvRunner:
     """Runs environments and writes their results to shared memory.
 
-    `place` is the index of an environment within its worker.
+    `local_index` is the index of an environment within its worker.
     """
 
     report_fault: Callable[[int, str], None]
@@ -73,50 +73,56 @@ class EnvRunner:
             fast_path=self._true_states is None,
         )
 
-    def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> bytes:
+    def reset(
+        self, local_indices: list[int], seeds: list[int | None], options: Infos | None
+    ) -> bytes:
         """Start episodes as the caller asked; returns the message that carries the infos."""
         infos = []
-        for place, seed in zip(places, seeds, strict=True):
-            self._current_env[0] = self._task.start + place
+        for local_index, seed in zip(local_indices, seeds, strict=True):
+            self._current_env[0] = self._task.start + local_index
             try:
-                info = self._reset_env(place, seed, options)
+                info = self._reset_env(local_index, seed, options)
                 pickled = pickle.dumps(info)
             except BaseException as error:  # noqa: BLE001 - an environment may raise anything
-                restart_info = self._remake_env(place, error)
-                info = {**self._reset_env(place, seed, options), **restart_info}
+                restart_info = self._remake_env(local_index, error)
+                info = {**self._reset_env(local_index, seed, options), **restart_info}
                 pickled = pickle.dumps(info)
             if info:
-                infos.append((self._task.start + place, pickled))
+                infos.append((self._task.start + local_index, pickled))
         self._current_env[0] = NO_ENV
         return _encode_infos(infos)
 
-    def _finish_step(self, place: int, result: Any) -> bytes | None:
+    def _finish_step(self, local_index: int, result: Any) -> bytes | None:
         """Finish a step that the native loop does not handle; returns its pickled infos, if any.
 
         Args:
-            place: Of the environment.
+            local_index: Of the environment.
             result: What `step` returned or raised; None if it was not called because the
                 environment is not playing.
         """
         if not isinstance(result, BaseException):
             try:
-                is_playing = self._states[place] == _PLAYING
-                info = self._store_step(place, result) if is_playing else self._resume(place)
+                is_playing = self._states[local_index] == _PLAYING
+                info = (
+                    self._store_step(local_index, result)
+                    if is_playing
+                    else self._resume(local_index)
+                )
                 return pickle.dumps(info) if info else None
             except BaseException as error:  # noqa: BLE001 - an environment may raise anything
                 result = error
-        return pickle.dumps(self._restart_env(place, result))
+        return pickle.dumps(self._restart_env(local_index, result))
 
-    def _store_step(self, place: int, result: Any) -> Infos:
+    def _store_step(self, local_index: int, result: Any) -> Infos:
         """Write the results of a step to shared memory; returns its infos."""
         observation, reward, terminated, truncated, info = result
-        self._write_observation(place, observation)
-        self._rewards[place] = float(reward)
+        self._write_observation(local_index, observation)
+        self._rewards[local_index] = float(reward)
         if self._true_states is not None:
-            self._true_states.after_step(place, ended=terminated or truncated)
+            self._true_states.after_step(local_index, ended=terminated or truncated)
         if terminated or truncated:
-            self._terminations[place], self._truncations[place] = terminated, truncated
-            info = self._end_episode(place, observation, info)
+            self._terminations[local_index], self._truncations[local_index] = terminated, truncated
+            info = self._end_episode(local_index, observation, info)
         step_infos: Infos = info
         return step_infos
 
@@ -126,55 +132,55 @@ class EnvRunner:
         if self._true_states is not None:
             self._true_states.set_envs(self._envs)
 
-    def _reset_env(self, place: int, seed: int | None, options: Infos | None) -> Infos:
-        observation, info = self._envs[place].reset(seed=seed, options=options)
-        self._write_observation(place, observation)
+    def _reset_env(self, local_index: int, seed: int | None, options: Infos | None) -> Infos:
+        observation, info = self._envs[local_index].reset(seed=seed, options=options)
+        self._write_observation(local_index, observation)
         if self._true_states is not None:
-            self._true_states.write(place)
-        if self._states[place] == _RESTARTED:
+            self._true_states.write(local_index)
+        if self._states[local_index] == _RESTARTED:
             info = {**info, **_restart_info(self._task.restart_reason)}
-        self._states[place] = _PLAYING
+        self._states[local_index] = _PLAYING
         return info
 
-    def _autoreset(self, place: int) -> Infos:
-        observation, info = self._envs[place].reset()
-        self._write_observation(place, observation)
+    def _autoreset(self, local_index: int) -> Infos:
+        observation, info = self._envs[local_index].reset()
+        self._write_observation(local_index, observation)
         if self._true_states is not None:
-            self._true_states.after_autoreset(place)
-        self._states[place] = _PLAYING
+            self._true_states.after_autoreset(local_index)
+        self._states[local_index] = _PLAYING
         return info
 
-    def _end_episode(self, place: int, observation: Any, info: Infos) -> Infos:
+    def _end_episode(self, local_index: int, observation: Any, info: Infos) -> Infos:
         """Handle the end of an episode by the autoreset mode; returns the infos of the step."""
         if self._task.autoreset == "same_step":
             final = {"final_obs": observation, "final_info": info}
-            return {**final, **self._autoreset(place)}
-        self._states[place] = _OVER if self._task.autoreset == "next_step" else _PLAYING
+            return {**final, **self._autoreset(local_index)}
+        self._states[local_index] = _OVER if self._task.autoreset == "next_step" else _PLAYING
         return info
 
-    def _resume(self, place: int) -> Infos:
+    def _resume(self, local_index: int) -> Infos:
         """Step an environment that is over or was restarted, without its action."""
-        was_restarted = self._states[place] == _RESTARTED
-        self._rewards[place] = 0.0
+        was_restarted = self._states[local_index] == _RESTARTED
+        self._rewards[local_index] = 0.0
         if not was_restarted:
-            return self._autoreset(place)
-        self._terminations[place], self._truncations[place] = False, True
+            return self._autoreset(local_index)
+        self._terminations[local_index], self._truncations[local_index] = False, True
         if self._true_states is not None:
-            self._true_states.after_restart(place)
-        last_observation = self._read_observation(place)
-        infos = self._end_episode(place, last_observation, {})
+            self._true_states.after_restart(local_index)
+        last_observation = self._read_observation(local_index)
+        infos = self._end_episode(local_index, last_observation, {})
         return {**infos, **_restart_info(self._task.restart_reason)}
 
-    def _restart_env(self, place: int, error: BaseException) -> Infos:
+    def _restart_env(self, local_index: int, error: BaseException) -> Infos:
         """Replace an environment that raised in a step, which truncates its episode."""
-        restart_info = self._remake_env(place, error)
-        self._states[place] = _RESTARTED
-        return {**self._resume(place), **restart_info}
+        restart_info = self._remake_env(local_index, error)
+        self._states[local_index] = _RESTARTED
+        return {**self._resume(local_index), **restart_info}
 
-    def _remake_env(self, place: int, error: BaseException) -> Infos:
+    def _remake_env(self, local_index: int, error: BaseException) -> Infos:
         text = "".join(traceback.format_exception(error))
-        self.report_fault(self._task.start + place, text)
-        self._envs[place] = self._env_fns[place]()
+        self.report_fault(self._task.start + local_index, text)
+        self._envs[local_index] = self._env_fns[local_index]()
         self._bind_envs()
         return _restart_info(text)
 

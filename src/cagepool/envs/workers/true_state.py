@@ -54,7 +54,7 @@ def _query_of(env: AnyEnv) -> Callable[[], Any]:
 class TrueStateWriter:
     """Queries true states when they are due, writes them to shared memory, and counts ages.
 
-    `place` is the index of an environment within its worker.
+    `local_index` is the index of an environment within its worker.
     """
 
     def __init__(self, mode: TrueStateMode, states: NDArray[Any], ages: Int64s) -> None:
@@ -68,27 +68,27 @@ class TrueStateWriter:
         """Query these environments from now on."""
         self._queries = [_query_of(env) for env in envs]
 
-    def write(self, place: int) -> None:
+    def write(self, local_index: int) -> None:
         """Query and write the true state now."""
-        self._write_row(place, self._queries[place]())
-        self._ages[place] = 0
+        self._write_row(local_index, self._queries[local_index]())
+        self._ages[local_index] = 0
 
-    def after_step(self, place: int, *, ended: bool) -> None:
+    def after_step(self, local_index: int, *, ended: bool) -> None:
         """Handle a step, before an autoreset."""
-        age = int(self._ages[place]) + 1
+        age = int(self._ages[local_index]) + 1
         is_due = ended if self._period == _AT_END else age >= self._period
         if is_due:
-            self.write(place)
+            self.write(local_index)
         else:
-            self._ages[place] = age
+            self._ages[local_index] = age
 
-    def after_autoreset(self, place: int) -> None:
+    def after_autoreset(self, local_index: int) -> None:
         """Handle an autoreset; in mode `end` the state of the end of the episode stays."""
         if self._period == _AT_END:
-            self._ages[place] += 1
+            self._ages[local_index] += 1
         else:
-            self.write(place)
+            self.write(local_index)
 
-    def after_restart(self, place: int) -> None:
+    def after_restart(self, local_index: int) -> None:
         """Handle the loss of an environment, whose last state stays and ages."""
-        self._ages[place] += 1
+        self._ages[local_index] += 1

@@ -100,10 +100,12 @@ class Worker:
             if len(words) and not loop.answer(self._answers, words.tobytes()):
                 raise PipeClosed
 
-    def reset(self, places: list[int], seeds: list[int | None], options: Infos | None) -> None:
+    def reset(
+        self, local_indices: list[int], seeds: list[int | None], options: Infos | None
+    ) -> None:
         """Start episodes and answer with the indices of their environments."""
-        infos = self._runner.reset(places, seeds, options)
-        indices = np.array(places, np.int32) + np.int32(self._task.start)
+        infos = self._runner.reset(local_indices, seeds, options)
+        indices = np.array(local_indices, np.int32) + np.int32(self._task.start)
         write_all(self._answers, infos + indices.tobytes())
 
     def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
@@ -117,7 +119,7 @@ class Worker:
 
     def assign(self, name: str, values: list[Any]) -> None:
         """Set an attribute of each environment."""
-        self._call_each(lambda env, place: env.set_wrapper_attr(name, values[place]))
+        self._call_each(lambda env, local_index: env.set_wrapper_attr(name, values[local_index]))
 
     def close(self) -> None:
         """Close all environments, even if one raises."""
@@ -132,8 +134,8 @@ class Worker:
         self._send(FaultReport(int(self._current_env[0]), text))
 
     def _make_envs(self, env_fns: list[EnvFn]) -> EnvDescription:
-        for place, env_fn in enumerate(env_fns):
-            self._current_env[0] = self._task.start + place
+        for local_index, env_fn in enumerate(env_fns):
+            self._current_env[0] = self._task.start + local_index
             env = env_fn()
             self._envs.append(env)
             spaces = (env.observation_space, env.action_space)
@@ -164,14 +166,14 @@ class Worker:
             raise _FaultReported
 
     def _call_each(self, function: Callable[[AnyEnv, int], Any]) -> None:
-        place, values = 0, []
+        local_index, values = 0, []
         try:
-            for place, env in enumerate(self._envs):
-                self._current_env[0] = self._task.start + place
-                values.append(function(env, place))
+            for local_index, env in enumerate(self._envs):
+                self._current_env[0] = self._task.start + local_index
+                values.append(function(env, local_index))
             answer = encode_message(CallResult(values))
         except Exception:  # noqa: BLE001 - an environment may raise anything
-            result = CallResult([], self._task.start + place, traceback.format_exc())
+            result = CallResult([], self._task.start + local_index, traceback.format_exc())
             answer = encode_message(result)
         self._current_env[0] = NO_ENV
         write_all(self._answers, answer)
