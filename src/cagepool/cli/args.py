@@ -22,7 +22,7 @@ from typing import (
 )
 
 import tyro
-from tyro.conf import arg
+from tyro.conf import arg, subcommand
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cagepool.evaluate.defenders import SCRIPTED
@@ -40,6 +40,7 @@ FLAGS = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
 # Flags of nested settings are flat.
 NESTED_FLAGS = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
 POSITIONAL_MARKER = get_args(tyro.conf.Positional[str])[1]
+NO_DEFAULT = arg(help_behavior_hint="")  # the help of the flag says what happens without it
 EDITION_HELP = (
     "2.1: the CybORG release that is installed today. leaderboard: the release behind the "
     "published scores. Default: the edition of the run's training, else 2.1."
@@ -78,12 +79,15 @@ class PpoFlags(Unchecked, PpoConfig):
 class OrderFlags(Unchecked, OrderConfig):
     """Workflow order: alignment reward, compliance and early stopping."""
 
+    order: Annotated[str | None, NO_DEFAULT] = OrderConfig.order
     n_eval_episodes: Annotated[int, arg(name="order-eval-episodes")] = OrderConfig.n_eval_episodes
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFlags(Unchecked, RunConfig):
     """Run: length, seed, evaluations and checkpoints."""
+
+    start_from: Annotated[str | None, NO_DEFAULT] = RunConfig.start_from
 
 
 def group_flags(config: TrainConfig) -> dict[str, Any]:
@@ -127,8 +131,13 @@ def parse(
 
 def print_overview(commands: Mapping[str, type[Any]]) -> NoReturn:
     """Print the help of the `cagepool` command, and exit."""
-    tyro.extras.subcommand_cli_from_dict(
-        {**commands},
+    summaries = tuple(
+        Annotated[flags, subcommand(name, description=(flags.__doc__ or "").partition("\n\n")[0])]
+        for name, flags in commands.items()
+    )
+    any_command: Any = Union[summaries]  # noqa: UP007 - a union of computed types
+    tyro.cli(
+        any_command,
         prog="cagepool",
         description="Train, evaluate and benchmark defenders of CAGE Challenge 2. "
         "--version prints the version.",

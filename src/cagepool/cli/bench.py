@@ -12,6 +12,7 @@ from tyro.conf import Positional, arg
 from cagepool import _optional
 from cagepool.bench import BENCHES, BenchName, run_bench
 from cagepool.bench.schema import BenchResult, read_result, write_result
+from cagepool.cli.args import NO_DEFAULT
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_bench_result, print_comparison
 
@@ -28,11 +29,11 @@ class Bench:
     ] = "all"
     quick: bool = False
     """Run for less than a minute in total; less precise."""
-    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    out: Annotated[Path | None, arg(metavar="FILE"), NO_DEFAULT] = None
     """JSON file to write; for `all`, a folder that gets one file per bench."""
-    page: Annotated[Path | None, arg(metavar="FILE")] = None
+    page: Annotated[Path | None, arg(metavar="FILE"), NO_DEFAULT] = None
     """HTML page to write, with tables and plots."""
-    compare: Annotated[tuple[Path, ...], arg(metavar="OLD [NEW]")] = ()
+    compare: Annotated[tuple[Path, ...], arg(metavar="OLD [NEW]"), NO_DEFAULT] = ()
     """Earlier JSON file, or folder of them, to compare with. Two: compare them, measure nothing."""
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from cagepool import runs
-from cagepool.cli.args import EDITION_HELP, resolve_blue
+from cagepool.cli.args import EDITION_HELP, NO_DEFAULT, resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import ReferenceScores, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
@@ -46,17 +46,19 @@ class Evaluate:
             help=f"Defender: a run folder, an RLlib checkpoint, or one of {', '.join(SCRIPTED)}.",
         ),
     ]
-    episodes: int | None = None
+    episodes: Annotated[int | None, NO_DEFAULT] = None
     """Games per red agent. Default: 1000 native games, or 100 games in CybORG."""
     env: Literal["native", "cyborg"] = "native"
     """Simulator. Scores in CybORG are compared with those of at least 1000 native games."""
-    edition: Annotated[Edition | None, arg(help=EDITION_HELP)] = None
+    edition: Annotated[Edition | None, arg(help=EDITION_HELP), NO_DEFAULT] = None
     which: Literal["best", "last"] = "best"
     """Checkpoint: the best in the evaluations during training, or the last one."""
     seed: int = protocol.SEED
     """Random seed of the games. Training uses other games, whatever the seed."""
     checkout: Annotated[
-        str | None, arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package.")
+        str | None,
+        arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package."),
+        NO_DEFAULT,
     ] = None
     json: bool = False
     """Print JSON instead of tables."""

@@ -13,6 +13,7 @@ from rich.table import Table
 from tyro.conf import arg
 
 from cagepool.cli import EXIT_FAILURE
+from cagepool.cli.args import NO_DEFAULT
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.parity import (
@@ -56,9 +57,11 @@ class Parity:
     max_steps: int = ParityConfig.max_steps
     """Steps per game."""
     checkout: Annotated[
-        str | None, arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package.")
+        str | None,
+        arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package."),
+        NO_DEFAULT,
     ] = ParityConfig.checkout
-    out: Path | None = None
+    out: Annotated[Path | None, NO_DEFAULT] = None
     """Write the recorded games to this .npz file, as a trace (docs/traces.md)."""
     json: bool = False
     """Print JSON instead of a table."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import evaluate
-from cagepool.cli.args import EDITION_HELP, resolve_blue
+from cagepool.cli.args import EDITION_HELP, NO_DEFAULT, resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import SCRIPTED, Defender
@@ -44,7 +44,7 @@ class Play:
     ] = "react-restore"
     episodes: int = Trial.episodes
     """Games per red agent."""
-    edition: Annotated[Edition | None, arg(help=EDITION_HELP)] = None
+    edition: Annotated[Edition | None, arg(help=EDITION_HELP), NO_DEFAULT] = None
     green: bool = Trial.green
     """Add GreenAgent, which scans hosts."""
     seed: int = Trial.seed

@@ -15,7 +15,7 @@ from tyro.conf import Positional, arg
 from cagepool import _optional
 from cagepool.bench import profile as profiler
 from cagepool.bench.profile import MAIN, StepConfig
-from cagepool.cli.args import parse
+from cagepool.cli.args import NO_DEFAULT, parse
 from cagepool.cli.display import CommandConsole, TrainDisplay, progress_bars
 from cagepool.cli.train import open_run_folder, parse_train, stop_on_interrupt
 from cagepool.train.config import TrainConfig
@@ -33,17 +33,19 @@ class Profile:
     `cagepool profile -- step --help` prints those of step.
     """
 
-    options: Annotated[Positional[tuple[str, ...]], arg(metavar="train|step FLAGS...")]
-    """What to profile, with its flags, after two hyphens."""
-    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    options: Annotated[Positional[tuple[str, ...]], arg(metavar="train|step FLAGS..."), NO_DEFAULT]
+    """Program to profile, and its flags, after two hyphens."""
+    out: Annotated[Path | None, arg(metavar="FILE"), NO_DEFAULT] = None
     """JSON file to write."""
-    speedscope: Annotated[Path | None, arg(metavar="FILE")] = None
+    speedscope: Annotated[Path | None, arg(metavar="FILE"), NO_DEFAULT] = None
     """Flame graph to write, a JSON file for https://www.speedscope.app."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(StepConfig):
     """Step environments with random actions."""
+
+    order: Annotated[str | None, NO_DEFAULT] = StepConfig.order
 
     def __post_init__(self) -> None:
         """Skip the checks: `StepConfig` makes them, with errors that read like all others."""

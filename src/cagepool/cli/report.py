@@ -7,6 +7,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from cagepool import _optional
+from cagepool.cli.args import NO_DEFAULT
 
 FILE_NAME = "report.html"
 
@@ -15,9 +16,9 @@ FILE_NAME = "report.html"
 class Report:
     """Write an HTML report of runs (scores, learning curves, replay), a search, or benchmarks."""
 
-    runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN...")]
+    runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN..."), NO_DEFAULT]
     """One or several run folders, the folder of a search, or JSON files of `cagepool bench`."""
-    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    out: Annotated[Path | None, arg(metavar="FILE"), NO_DEFAULT] = None
     """HTML file to write. Default: report.html in the run folder; for several, in this folder."""
 
 

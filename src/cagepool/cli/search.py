@@ -12,6 +12,7 @@ from tyro.conf import arg
 
 from cagepool import _optional, runs
 from cagepool.cli.args import (
+    NO_DEFAULT,
     RAY_ADDRESS_HELP,
     EnvFlags,
     OrderFlags,
@@ -30,6 +31,7 @@ from cagepool.sim.features import FeatureConfig
 
 LIBRARIES = ("torch", "tensorboard", "safetensors", "sklearn")
 RANKING_ROWS = 10
+SET_BY_SEARCH = "Set by the search; do not use."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +43,26 @@ class StrategyFlags(Unchecked, StrategyConfig):
 class BudgetFlags(RunFlags):
     """Run: budget, seed, evaluations and checkpoints."""
 
+    start_from: Annotated[str | None, arg(help=SET_BY_SEARCH), NO_DEFAULT] = None
     total_episodes: int = RunFlags.total_episodes
     """Training episodes of all orders together. The search never exceeds this budget."""
     n_evals: int = 0
     """Evaluations of the greedy policy on other seeds, spread over each training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPpoFlags(PpoFlags):
+    """PPO hyper-parameters, under the names of Stable-Baselines3, and the networks."""
+
+    overlap: Annotated[bool, arg(name="async", help=SET_BY_SEARCH)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOrderFlags(OrderFlags):
+    """Workflow order: alignment reward, compliance and early stopping."""
+
+    order: Annotated[str | None, arg(help=SET_BY_SEARCH), NO_DEFAULT] = None
+    universal: Annotated[bool, arg(help=SET_BY_SEARCH)] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +75,17 @@ class Search:
 
     search: StrategyFlags = field(default_factory=StrategyFlags)
     env: EnvFlags = field(default_factory=EnvFlags)
-    ppo: PpoFlags = field(default_factory=PpoFlags)
+    ppo: SearchPpoFlags = field(default_factory=SearchPpoFlags)
     features: FeatureConfig = field(default_factory=FeatureConfig)
-    order: OrderFlags = field(default_factory=OrderFlags)
+    order: SearchOrderFlags = field(default_factory=SearchOrderFlags)
     run: BudgetFlags = field(default_factory=BudgetFlags)
-    out: Path | None = None
+    out: Annotated[Path | None, NO_DEFAULT] = None
     """Search folder. By default runs/ and the current time."""
-    fixed_episodes: int | None = None
+    fixed_episodes: Annotated[int | None, NO_DEFAULT] = None
     """Exact number of episodes per order: --max-episodes-per-order with --no-early-stopping."""
-    resume: Path | None = None
+    resume: Annotated[Path | None, NO_DEFAULT] = None
     """Resume the search in this folder, with its settings."""
-    ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP)] = None
+    ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP), NO_DEFAULT] = None
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Settings by group, unchecked."""
@@ -85,10 +103,14 @@ def _default_flags(arguments: Sequence[str]) -> Search:
     parser.add_argument("--resume", nargs="?")
     known, _ = parser.parse_known_args(arguments)
     config = _read_config(Path(known.resume)) if known.resume else SearchConfig()
-    flags = group_flags(config)
     return Search(
-        **flags | {"run": BudgetFlags(**vars(config.run))},
-        search=StrategyFlags(**vars(config.search)),
+        **group_flags(config)
+        | {
+            "search": StrategyFlags(**vars(config.search)),
+            "ppo": SearchPpoFlags(**vars(config.ppo)),
+            "order": SearchOrderFlags(**vars(config.order)),
+            "run": BudgetFlags(**vars(config.run)),
+        }
     )
 
 

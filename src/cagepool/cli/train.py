@@ -19,6 +19,7 @@ from tyro.conf import arg
 
 from cagepool import _optional, runs
 from cagepool.cli.args import (
+    NO_DEFAULT,
     RAY_ADDRESS_HELP,
     EnvFlags,
     OrderFlags,
@@ -56,19 +57,20 @@ class Train:
     features: FeatureConfig = field(default_factory=FeatureConfig)
     order: OrderFlags = field(default_factory=OrderFlags)
     run: RunFlags = field(default_factory=RunFlags)
-    out: Path | None = None
+    out: Annotated[Path | None, NO_DEFAULT] = None
     """Run folder. By default runs/ and the time."""
-    fixed_episodes: int | None = None
+    fixed_episodes: Annotated[int | None, NO_DEFAULT] = None
     """Play exactly this many episodes: --total-episodes and --no-early-stopping."""
-    resume: Path | None = None
+    resume: Annotated[Path | None, NO_DEFAULT] = None
     """Resume the run in this folder, with its settings."""
-    config: Path | None = None
+    config: Annotated[Path | None, NO_DEFAULT] = None
     """JSON file with settings by group, such as a run's config.json. Other flags override it."""
     preset: Annotated[
         str | None,
         arg(metavar=f"{{{','.join(PRESETS)}}}", help="Preset. Other flags override it."),
+        NO_DEFAULT,
     ] = None
-    ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP)] = None
+    ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP), NO_DEFAULT] = None
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Settings by group, as typed."""

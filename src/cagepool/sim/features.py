@@ -47,8 +47,8 @@ class FeatureConfig:
     """Feature: hosts with activity or an exploit so far, and the host where it was seen last.
     Off: the policy sees only the scans in the present observation."""
     decoys_placed: bool = True
-    """Feature: decoys that blue has placed and not removed by Restore. Off: the policy does not
-    know its decoys."""
+    """Feature: decoys that blue has placed and not removed by Restore.
+    Off: the policy does not know its decoys."""
     last_action: bool = True
     """Feature: kind and host of blue's last action. Off: the policy does not know it."""
     time_left: bool = True
@@ -56,11 +56,11 @@ class FeatureConfig:
     order_input: bool = False
     """Feature: the workflow order, 5 x 5 values. Off: the policy does not see the order."""
     action_masking: bool = True
-    """Mask decoys that cannot be placed now. Off: the policy can choose them, and they
-    fail."""
+    """Mask decoys that cannot be placed now.
+    Off: the policy can choose them, and they fail."""
     actions: ActionSet = "reduced"
-    """Action set. all: 145 actions. possible: without decoys that never fit their host. reduced:
-    also without Monitor, Defender and User0. core: also without the operational hosts."""
+    """Action set. all: 145 actions. possible: without decoys that never fit their host.
+    reduced: also without Monitor, Defender and User0. core: also without operational hosts."""
 
 
 class FeatureEncoder:

@@ -27,7 +27,8 @@ class EnvConfig:
     id: str = ENVIRONMENT_ID
     """cagepool/CAGE2-v0, cyborg (the original CybORG), any Gymnasium id, or module:function."""
     backend: TrainBackend = "auto"
-    """Where the environments run. ray: in Ray actors."""
+    """native: in the core. workers: in worker processes. sync: in a loop. pipes: one process each.
+    ray: in Ray actors. auto: native for CAGE-2, else the fastest for these environments."""
     ray_actors: int = 1
     """Ray actors that share the environments. The numbers of a run depend on this count."""
     n_envs: int = 100
@@ -35,11 +36,11 @@ class EnvConfig:
     max_steps: int = 100
     """Steps per CAGE-2 episode. Other environments have their own time limits."""
     red_agent: str = "mix"
-    """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), several of them joined
-    by +, or mix (all three). With several agents, each episode draws one."""
+    """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), or mix (all three).
+    Several names are joined by +. With several agents, each episode draws one."""
     edition: Edition = "2.1"
-    """2.1: the CybORG release that is installed today. leaderboard: the release behind the
-    published scores."""
+    """2.1: the CybORG release that is installed today.
+    leaderboard: the release behind the published scores."""
     green: bool = False
     """GreenAgent scans hosts. Off: no green agent plays."""
 
@@ -108,14 +109,13 @@ class PpoConfig:
     max_grad_norm: float = 0.5
     """Maximum gradient norm, for actor and critic separately."""
     target_kl: float = 0.0
-    """An update ends after the first epoch whose mean KL divergence exceeds this value. 0: no
-    limit."""
+    """Maximum mean KL divergence: the first epoch above it ends the update. 0: no limit."""
     normalize_advantage: bool = True
-    """Normalize the advantages of each update to mean 0 and deviation 1. Off: they keep the scale
-    of the rewards."""
+    """Normalize the advantages of each update to mean 0 and deviation 1.
+    Off: they keep the scale of the rewards."""
     bootstrap: bool = True
-    """At a time limit, add the critic's value of the last state. Off: the episode's value ends
-    with the episode, as the score does."""
+    """At a time limit, add the critic's value of the last state.
+    Off: the value ends with the episode, as the score does."""
     reward_scale: float = 0.1
     """Factor on every reward before learning."""
     hidden: tuple[int, ...] = (64, 64)
@@ -125,8 +125,8 @@ class PpoConfig:
     threads: int = 2
     """Threads per update. The count decides the rounding of sums, so a resumed run keeps it."""
     overlap: bool = False
-    """Collect the next rollout, with the policy of one update ago, during the update. Off: collect
-    and update in turn."""
+    """Collect the next rollout during the update, with the policy before that update.
+    Off: collect and update in turn."""
 
     def __post_init__(self) -> None:
         """Check the settings that can be wrong on their own."""
@@ -148,15 +148,16 @@ class OrderConfig:
     """Workflow order: alignment reward, compliance and early stopping."""
 
     order: str | None = None
-    """Workflow order that the policy is rewarded for, by name or written out."""
+    """Workflow order that the policy is rewarded for.
+    A name such as critical_first, or the five host types joined by >."""
     alignment_lambda: float = 30.0
     """Weight of the alignment reward."""
     knowledge: Literal["true", "observed"] = "true"
-    """How a threatened host is known. true: red has a session. observed: blue's table says so."""
+    """Threatened hosts. true: those with a session of red. observed: those in blue's table."""
     definition: Literal["host", "seed"] = "host"
-    """Definition of compliance. host: as specified. seed: the older definition."""
+    """Definition of compliance (docs/workflow.md). host: by host. seed: older, by host type."""
     universal: bool = False
-    """Draw an order per episode and environment; the policy must see the order (order_input).
+    """Draw an order per episode; the policy must see the order (order_input).
     Off: all episodes follow `order`."""
     early_stopping: bool = True
     """Stop when compliance passes the threshold or no longer rises. Off: play all episodes."""
@@ -206,8 +207,8 @@ class RunConfig:
     start_from: str | None = None
     """Run folder whose last policy and optimizer state this run starts from."""
     n_evals: int = 20
-    """Evaluations of the greedy policy on other seeds, spread over the run. Short runs have fewer,
-    so that evaluation does not take longer than training."""
+    """Evaluations of the greedy policy on other seeds, spread over the run.
+    Short runs have fewer, so that evaluation does not take longer than training."""
     n_eval_episodes: int = 500
     """Episodes per red agent in each evaluation."""
     checkpoint_seconds: float = 30.0
