@@ -14,7 +14,7 @@ from cagepool.cyborg.parity import (
     Mismatch,
     ParityConfig,
     ParityResult,
-    Recording,
+    RecordedEpisode,
 )
 from tests.cli.command import cagepool
 
@@ -31,7 +31,9 @@ def _result(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     """Result of B_lineAgent with green, given as parameter; nothing is played."""
     result = ParityResult("2.1", {Cell("B_lineAgent", green=True): request.param})
 
-    def play_nothing(_config: ParityConfig, _report: Callable[[Recording], None]) -> ParityResult:
+    def play_nothing(
+        _config: ParityConfig, _report: Callable[[RecordedEpisode], None]
+    ) -> ParityResult:
         return result
 
     monkeypatch.setattr(command, "run_parity", play_nothing)

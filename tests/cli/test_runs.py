@@ -177,4 +177,6 @@ def test_a_folder_without_runs_is_reported_and_a_missing_one_refused(
 
     assert listed(capsys, "empty") == ["no runs in empty"]
     assert run(["runs"]) == 2
-    assert capsys.readouterr().err == "cagepool: runs are looked for in a folder, runs is none\n"
+    assert (
+        capsys.readouterr().err == "cagepool: runs must be listed from a folder, runs is not one\n"
+    )

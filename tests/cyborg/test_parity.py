@@ -18,7 +18,7 @@ from cagepool.cyborg.parity import (
     CellResult,
     Mismatch,
     ParityConfig,
-    Recording,
+    RecordedEpisode,
     concatenate_traces,
     parity_cells,
     record_episode,
@@ -58,7 +58,7 @@ def with_value(trace: Trace, field: str, index: tuple[int, ...], value: int) -> 
     return trace | {field: values}
 
 
-def native_recording(red: str, *, green: bool = False, seed: int = 0) -> Recording:
+def native_recording(red: str, *, green: bool = False, seed: int = 0) -> RecordedEpisode:
     """A native episode in the form of a recording of CybORG."""
     batch = start_batch(seed=seed, red=red, green=green, max_steps=STEPS, autoreset="disabled")
     moves = np.zeros(STEPS, dtypes.MOVES)
@@ -79,11 +79,11 @@ def native_recording(red: str, *, green: bool = False, seed: int = 0) -> Recordi
             **drawn,
         }
     )
-    return Recording(trace, true_states[np.newaxis], reused_pid=False, sessions=sessions)
+    return RecordedEpisode(trace, true_states[np.newaxis], reused_pid=False, sessions=sessions)
 
 
 @pytest.fixture(scope="module")
-def recording() -> Recording:
+def recording() -> RecordedEpisode:
     return native_recording("RedMeanderAgent", green=True)
 
 
@@ -150,7 +150,7 @@ def test_the_follower_can_follow_any_native_game(red: str, green: bool) -> None:
 
 @pytest.mark.parametrize("field", dtypes.TRUE_STATE.names or ())
 def test_a_changed_true_state_is_reported_with_its_step(
-    recording: Recording, follower: NativeFollower, field: str
+    recording: RecordedEpisode, follower: NativeFollower, field: str
 ) -> None:
     true_states = recording.true_states.copy()
     true_states[field][0, 23] += 1
@@ -162,7 +162,7 @@ def test_a_changed_true_state_is_reported_with_its_step(
 
 
 def test_a_changed_session_is_reported_with_its_step(
-    recording: Recording, follower: NativeFollower
+    recording: RecordedEpisode, follower: NativeFollower
 ) -> None:
     others = recording.sessions[30] | {"User0": []}
 
@@ -173,7 +173,7 @@ def test_a_changed_session_is_reported_with_its_step(
 
 
 def test_draws_that_the_follower_cannot_make_are_an_error(
-    recording: Recording, follower: NativeFollower, monkeypatch: pytest.MonkeyPatch
+    recording: RecordedEpisode, follower: NativeFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cagepool.cyborg.parity.lockstep.ATTEMPTS", 3)
     impossible = with_value(recording.trace, "red_target", (0, 0), 0)
@@ -183,7 +183,7 @@ def test_draws_that_the_follower_cannot_make_are_an_error(
 
 
 def test_a_result_counts_and_numbers_its_episodes(
-    recording: Recording, follower: NativeFollower
+    recording: RecordedEpisode, follower: NativeFollower
 ) -> None:
     wrong = replace(recording, trace=with_value(recording.trace, "reward_tenths", (0, 4), 1))
     result = CellResult()
@@ -195,7 +195,7 @@ def test_a_result_counts_and_numbers_its_episodes(
 
 
 def test_an_episode_with_a_reused_process_id_is_set_aside(
-    recording: Recording, follower: NativeFollower
+    recording: RecordedEpisode, follower: NativeFollower
 ) -> None:
     wrong = with_value(recording.trace, "reward_tenths", (0, 4), 1)
     result = CellResult()
@@ -205,7 +205,7 @@ def test_an_episode_with_a_reused_process_id_is_set_aside(
     assert result.recorded == 1
 
 
-def test_concatenated_recordings_are_one_trace(recording: Recording) -> None:
+def test_concatenated_recordings_are_one_trace(recording: RecordedEpisode) -> None:
     trace = concatenate_traces([recording.trace, native_recording("SleepAgent").trace])
 
     assert trace["obs"].shape == (2, STEPS, 52)

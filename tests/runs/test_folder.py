@@ -97,7 +97,7 @@ def test_a_folder_without_permission_is_refused(mode: int, below: str) -> None:
 def test_a_disk_that_is_almost_full_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs.folder, "SPARE_BYTES", 10**18)
+    monkeypatch.setattr(runs.folder, "MIN_FREE_BYTES", 10**18)
     with pytest.raises(ValueError, match=r"must be writable.*MB must be free, there are \d+ MB"):
         new_run(tmp_path / "run")
 

@@ -20,7 +20,7 @@ from cagepool.cyborg.parity import (
     FUZZ_POLICIES,
     ParityConfig,
     ParityResult,
-    Recording,
+    RecordedEpisode,
     concatenate_traces,
     parity_cells,
     run_parity,
@@ -81,7 +81,7 @@ def parity(command: Parity) -> None:
     )
     if command.out and not command.out.parent.is_dir():
         raise ValueError(f"out must be in a folder that exists, got {command.out}")
-    recordings: list[Recording] = []
+    recordings: list[RecordedEpisode] = []
     try:
         result = _play_games(config, recordings if command.out else None)
     except CybORGNotFoundError as error:
@@ -98,12 +98,12 @@ def parity(command: Parity) -> None:
         sys.exit(EXIT_FAILURE)
 
 
-def _play_games(config: ParityConfig, recordings: list[Recording] | None) -> ParityResult:
+def _play_games(config: ParityConfig, recordings: list[RecordedEpisode] | None) -> ParityResult:
     """Play the games with a progress bar; append them to `recordings` if given."""
     with progress_bars() as progress:
         bar = progress.add_task("playing CybORG", total=config.episodes * len(parity_cells(config)))
 
-        def advance(recording: Recording) -> None:
+        def advance(recording: RecordedEpisode) -> None:
             progress.advance(bar)
             if recordings is not None and not recording.reused_pid:
                 recordings.append(recording)

@@ -28,15 +28,15 @@ class CybORGEngine:
 
     name = "cyborg"
 
-    def __init__(self, folder: str | None = None) -> None:
-        """Load CybORG from a folder, or from where `CybORGEnv` finds it.
+    def __init__(self, checkout: str | None = None) -> None:
+        """Load CybORG from a checkout; by default as `CybORGEnv` does.
 
         Raises:
             CybORGNotFoundError: CybORG is missing or cannot be imported.
             ValueError: this process has imported another CybORG.
         """
-        self._folder = folder
-        self.edition = locate.detect_edition(locate.load(folder))
+        self._checkout = checkout
+        self.edition = locate.detect_edition(locate.load(checkout))
         self.max_games = GAMES_PER_CORE * len(os.sched_getaffinity(0))
 
     @contextmanager
@@ -56,7 +56,7 @@ class CybORGEngine:
             green=trial.green,
             max_steps=trial.max_steps,
             edition=trial.edition,
-            checkout=self._folder,
+            checkout=self._checkout,
         )
         num_envs = min(self.max_games, trial.episodes)
         with make_vec(

@@ -3,7 +3,6 @@
 import os
 import random
 from operator import index
-from types import TracebackType
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
@@ -126,11 +125,11 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
 
 
 class IsolatedRandom:
-    """Own state of Python's global random generator, active inside the `with` block.
+    """Isolates Python's global random generator, from which CybORG draws.
 
-    CybORG draws from the global generator. After the block that generator has its former state, so
-    that environments and the caller share no random numbers. The generator is global to all
-    threads: only one thread may be in a block.
+    Inside the `with` block the generator has the state of this object, after the block its former
+    state, so that environments and the caller share no random numbers. The generator is global to
+    all threads: only one thread may be in a block.
     """
 
     def __init__(self) -> None:
@@ -145,12 +144,7 @@ class IsolatedRandom:
         self._outer_state = random.getstate()
         random.setstate(self._state)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._state = random.getstate()
         random.setstate(self._outer_state)
 

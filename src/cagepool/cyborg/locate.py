@@ -24,9 +24,9 @@ def load(checkout: str | os.PathLike[str] | None = None) -> ModuleType:
         CybORGNotFoundError: CybORG is missing or cannot be imported.
         ValueError: this process has imported another CybORG.
     """
-    named = checkout or os.environ.get(VARIABLE)
-    if named:
-        _make_importable(_find_package(Path(named)))
+    folder = checkout or os.environ.get(VARIABLE)
+    if folder:
+        _make_importable(_find_package(Path(folder)))
     elif find_spec("CybORG") is None:
         raise CybORGNotFoundError(
             "CybORG must be installed, or a checkout of CAGE Challenge 2 named "
@@ -57,7 +57,7 @@ def detect_edition(package: ModuleType) -> str:
     """Edition that the loaded CybORG plays, by the two rules in which the editions differ.
 
     Raises:
-        ValueError: each of the two rules is of another edition.
+        ValueError: the two rules are of different editions.
     """
     forgets_ports = hasattr(import_object("Simulator.Session.RedAbstractSession"), "clearports")
     versions = import_object("Shared.Enums.ProcessVersion")

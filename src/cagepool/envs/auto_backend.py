@@ -36,7 +36,7 @@ COSTS: dict[CandidateBackend, BackendCost] = {
 
 
 def choose_backend(env_fns: Sequence[EnvFn]) -> CandidateBackend:
-    """The backend with the lowest predicted time per step.
+    """Choose the backend with the lowest predicted time per step.
 
     If that depends on the cost of an environment's step, one environment is made and stepped for
     some milliseconds.
@@ -70,7 +70,7 @@ def predict_step_s(
 
 
 def measure_step_s(env_fn: EnvFn) -> float | None:
-    """Median seconds of a step of one environment; None if the environment fails."""
+    """Measure the median seconds of a step of one environment; None if the environment fails."""
     try:
         env = env_fn()
         try:

@@ -1,4 +1,4 @@
-"""One native game as a Gymnasium environment, and what it shares with the vector environment."""
+"""`Cage2Env`: one native game. Its spaces and `BatchOwner` also serve the vector environment."""
 
 from collections.abc import Sequence
 from operator import index
@@ -140,7 +140,7 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
         return self.observation, float(batch.rewards[0]), False, bool(ended), infos
 
     def render(self) -> str:
-        """The game drawn as text.
+        """Render the game as text.
 
         Raises:
             RuntimeError: the environment was made without a render mode.
@@ -181,7 +181,8 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
         """Replace the game by a snapshot.
 
         Raises:
-            ValueError: the snapshot is damaged, foreign or does not fit; nothing was changed.
+            ValueError: the snapshot is damaged, has another version or needs a longer horizon;
+                nothing was changed.
         """
         self.batch.restore(_GAME_0, [blob])
         self._seeded = True

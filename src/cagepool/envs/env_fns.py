@@ -1,4 +1,4 @@
-"""Environment functions (`env_fns`): functions that make single environments, from names too."""
+"""Environment functions (`env_fns`), which make one environment each, and their lookup by name."""
 
 import signal
 from collections.abc import Callable, Mapping, Sequence

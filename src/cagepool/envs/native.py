@@ -186,11 +186,11 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
             self._call_lock.release()
 
     async def arecv(self, min_ready: int = 1) -> Ready:
-        """`recv` for asyncio."""
+        """Form of `recv` for asyncio; native games are ready at once."""
         return self.recv(min_ready)
 
     def render(self) -> tuple[str, ...]:
-        """Every game drawn as text.
+        """Render every game as text.
 
         Raises:
             RuntimeError: the environment was made without a render mode.
@@ -231,7 +231,8 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         """Replace these games by snapshots.
 
         Raises:
-            ValueError: a snapshot is damaged, foreign or does not fit; nothing was changed.
+            ValueError: a snapshot is damaged, has another version or needs a longer horizon;
+                nothing was changed.
         """
         games = as_int64s("ids", ids)
         batch = self._acquire_batch()
@@ -270,7 +271,7 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         return batch
 
     def _swap_observations(self, batch: Batch) -> None:
-        """Keep the observations that the caller has from being overwritten."""
+        """Switch to the spare array, so that the caller's observations are not overwritten."""
         if self._double_buffer is not None:
             self._double_buffer.swap(batch)
 

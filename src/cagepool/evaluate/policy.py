@@ -87,15 +87,19 @@ def load(run: str | Path, which: str = "best") -> "Policy":
     Raises:
         ValueError: the folder is not a run folder, is damaged, or has no such policy.
     """
-    folder = runs.open_run(run)
+    opened = runs.open_run(run)
     if which not in ("best", "last"):
         raise ValueError(f"which must be best or last, got {which!r}")
-    kind = which if folder.checkpoint_updates(which) else "last"
-    checkpoint = folder.checkpoint(kind)
+    checkpoint = opened.checkpoint(checkpoint_kind(opened, which))
     try:
-        return Policy(checkpoint.arrays, folder.settings)
+        return Policy(checkpoint.arrays, opened.settings)
     except ValueError as error:
-        raise runs.damaged(folder.path, error) from error
+        raise runs.damage_error(opened.path, error) from error
+
+
+def checkpoint_kind(run: runs.Run, which: str) -> str:
+    """Kind of the checkpoint that `load` reads: `last` if the run has no `best` one yet."""
+    return which if run.checkpoint_updates(which) else "last"
 
 
 class Policy:
@@ -129,15 +133,15 @@ class Policy:
         if not self._is_cage:
             return
         self._encoder = feature_encoder(self.settings, games)
-        masked = self._encoder.config.action_masking
+        has_masks = self._encoder.config.action_masking
         self._rows: Float32s = np.zeros((games, self._encoder.size), np.float32)
         self._masks: Bytes | None = (
-            np.zeros((games, self._encoder.n_choices), np.uint8) if masked else None
+            np.zeros((games, self._encoder.n_choices), np.uint8) if has_masks else None
         )
         self._is_first_step = np.ones(games, np.bool_)
 
-    def follow(self, order_numbers: Bytes) -> None:
-        """Set the order that each game follows, (games,); ignored if the policy sees no orders."""
+    def set_orders(self, order_numbers: Bytes) -> None:
+        """Set the workflow order of each game, (games,); ignored without the order feature."""
         if self._is_cage:
             self._encoder.history[:, _core.HISTORY_ORDER_OFFSET] = order_numbers
 
@@ -165,8 +169,8 @@ class Policy:
         rows = np.asarray(observations, np.float32)
         logits = self.logits(rows[None] if rows.ndim == 1 else rows.reshape(len(rows), -1))
         if not greedy:
-            noise = rng or np.random.default_rng()
-            logits = logits + noise.gumbel(size=logits.shape).astype(np.float32)
+            rng = rng or np.random.default_rng()
+            logits = logits + rng.gumbel(size=logits.shape).astype(np.float32)  # Gumbel-max trick
         choices: Int64s = logits.argmax(1)
         if not self._is_cage:
             return choices
@@ -193,9 +197,9 @@ class Policy:
     def _advance(self, observations: Float32s) -> None:
         """Add the last actions and the observations to the histories of games past step one."""
         if self._last_actions is not None:
-            fresh = self._encoder.history[self._is_first_step].copy()
+            new_histories = self._encoder.history[self._is_first_step].copy()
             self._encoder.update(self._last_actions, observations)
-            self._encoder.history[self._is_first_step] = fresh
+            self._encoder.history[self._is_first_step] = new_histories
         self._is_first_step[:] = False
         self._encoder.encode(observations, self._rows, self._masks)
 

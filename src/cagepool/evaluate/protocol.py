@@ -103,7 +103,7 @@ def score_table(
     red_agents: Iterable[str] = OFFICIAL_REDS,
     on_progress: OnProgress = ignore_progress,
 ) -> ScoreTable:
-    """Play a trial against some reds natively, for its scores alone.
+    """Play a trial natively against some reds and return its scores.
 
     Args:
         defender: Plays blue.

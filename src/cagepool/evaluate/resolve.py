@@ -6,7 +6,7 @@ from typing import Literal
 
 from cagepool import runs
 from cagepool.evaluate.defenders import SCRIPTED, Defender, scripted_defender
-from cagepool.evaluate.policy import Policy, PolicyDefender, load
+from cagepool.evaluate.policy import Policy, PolicyDefender, checkpoint_kind, load
 from cagepool.sim.names import EDITIONS
 
 
@@ -60,6 +60,6 @@ def _trained_policy(folder: Path, policy: Policy, which: str) -> ResolvedPolicy:
 
 
 def _checkpoint_name(run: runs.Run, which: str) -> str:
-    """Name of the checkpoint that `load` reads: the last one where there is no best one yet."""
-    kind = which if run.checkpoint_updates(which) else "last"
+    """Name of the checkpoint that `load` reads, such as best-000120."""
+    kind = checkpoint_kind(run, which)
     return f"{kind}-{run.checkpoint_updates(kind)[-1]:06d}"

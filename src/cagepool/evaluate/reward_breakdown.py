@@ -1,4 +1,4 @@
-"""Loss by cause: the terms of docs/rules.md, section 9, with the weights of the core."""
+"""Reward breakdown: loss by cause (docs/rules.md, section 9), with the weights of the core."""
 
 from collections.abc import Iterable
 

@@ -18,7 +18,7 @@ MAX_EPISODES = 10_000_000
 GAMES_AT_ONCE = 10_000
 
 OnProgress: TypeAlias = Callable[[int], None]
-"""Called now and then with the number of games that have ended since the last call."""
+"""Called repeatedly with the number of games that have ended since the last call."""
 
 
 def ignore_progress(_games: int) -> None:
@@ -61,7 +61,7 @@ class Trial:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Steps after which totals are read: the official lengths below `max_steps`, and it.
+        """Steps after which totals are read: official lengths below `max_steps`, and `max_steps`.
 
         All lengths are read off the same games, because no agent knows when a game ends.
         """
@@ -95,7 +95,7 @@ class NativeEngine:
 
     @contextmanager
     def open(self, trial: Trial, red: str) -> Iterator[StartGames]:
-        """Prepare nothing."""
+        """Yield a function that starts native games."""
         yield lambda seeds: start_games(trial, red, seeds)
 
 

@@ -46,8 +46,8 @@ class ScoreTable:
         """The table of episodes with these total rewards, (episode, length), by red."""
         columns = {length: column for column, length in enumerate(trial.lengths)}
         scores = {
-            red: {length: mean_score(of_red[:, column]) for length, column in columns.items()}
-            for red, of_red in totals.items()
+            red: {length: mean_score(red_totals[:, column]) for length, column in columns.items()}
+            for red, red_totals in totals.items()
         }
         if {*OFFICIAL_REDS} - {*totals} or {*OFFICIAL_LENGTHS} - {*columns}:
             return cls(trial, scores, None)
@@ -66,8 +66,8 @@ class ScoreTable:
                 standard_error=score.standard_error,
                 episodes=score.episodes,
             )
-            for red, of_red in self.scores.items()
-            for length, score in of_red.items()
+            for red, by_length in self.scores.items()
+            for length, score in by_length.items()
         ]
         return TrialScores(**asdict(self.trial), scores=cells, total=self.total)
 
@@ -119,7 +119,7 @@ def play_and_count(
     engine: Engine | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> GameStatistics:
-    """Play the games of a trial against one red and count what happens in them."""
+    """Play the games of a trial against one red and collect their statistics."""
     engine = engine or NativeEngine()
     seeds = game_seeds(trial, red)
     batches = []

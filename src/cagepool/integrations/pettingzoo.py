@@ -110,7 +110,7 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo
         )
 
     def render(self) -> str:
-        """The game drawn as text."""
+        """Render the game as text."""
         return self._game.render()
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ PLAIN_FEATURES = FeatureConfig(
 )
 """The 52 values of an observation and all 145 actions."""
 
-_MASKS_METHOD = "action_masks"  # method that sb3-contrib calls
+_MASKS_METHOD = "action_masks"  # method that sb3-contrib calls, and argument of its `predict`
 _RESTART_KEYS = ("restarted", "fault")  # infos of an environment that a worker restarted
 
 
@@ -93,7 +93,7 @@ def defender(model: Any, inputs: FeatureConfig | None = None, *, max_steps: int 
         inputs: The `inputs` of its environments.
         max_steps: The `max_steps` of its environments, for the feature `time_left`.
     """
-    is_maskable = "action_masks" in signature(model.predict).parameters
+    is_maskable = _MASKS_METHOD in signature(model.predict).parameters
 
     def choose(features: Float32s, masks: Bytes) -> Int64s:
         keywords = {_MASKS_METHOD: masks.astype(np.bool_)} if is_maskable else {}

@@ -1,7 +1,8 @@
 """The run folder of a training or a search: create it, lock it, write and read its files.
 
-Every file is replaced as a whole: a reader never sees half of one, and a process that is killed
-leaves the old one. Tables (`TableWriter`) grow by rows instead; readers skip a torn last line.
+Every file is replaced atomically: a reader never sees a partly written file, and a process that is
+killed leaves the old file. Tables (`TableWriter`) grow by rows instead; readers skip an incomplete
+last line.
 """
 
 import csv
@@ -34,7 +35,7 @@ from cagepool.runs.schema import (
 )
 from cagepool.types import Arrays
 
-SPARE_BYTES = 50_000_000  # disk space that a run may need: checkpoints, metrics, report
+MIN_FREE_BYTES = 50_000_000  # disk space for the checkpoints, metrics and report of a run
 LOCKED_BYTE = 2**30  # on Windows: beyond the end of the file, whose bytes others must still read
 
 Columns: TypeAlias = dict[str, list[float]]
@@ -230,8 +231,8 @@ def check_writable(path: Path) -> None:
     probe.touch()
     probe.unlink()
     free = shutil.disk_usage(path).free
-    if free < SPARE_BYTES:
-        raise OSError(f"{SPARE_BYTES // 10**6} MB must be free, there are {free // 10**6} MB")
+    if free < MIN_FREE_BYTES:
+        raise OSError(f"{MIN_FREE_BYTES // 10**6} MB must be free, there are {free // 10**6} MB")
 
 
 def write_evaluation(
@@ -298,13 +299,13 @@ def read_checkpoint(folder: Path) -> Checkpoint:
             raise ValueError(f"{folder} is damaged: its weights are not those that were saved")
         return Checkpoint(folder, load(weights), state)
     except (OSError, SafetensorError) as error:
-        raise damaged(folder, error) from error
+        raise damage_error(folder, error) from error
 
 
 def read_table(path: Path) -> Columns:
     """Read a table of numbers; nan where a cell is empty, no columns where there is no file.
 
-    A torn last line is skipped.
+    An incomplete last line is skipped.
 
     Raises:
         ValueError: a cell is not a number.
@@ -318,7 +319,7 @@ def read_table(path: Path) -> Columns:
             name: [float(row[name] or "nan") for row in rows] for name in (rows[0] if rows else [])
         }
     except (OSError, UnicodeDecodeError, csv.Error, ValueError, TypeError) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
 
 
 class TableWriter:
@@ -358,7 +359,7 @@ def read_rows(path: Path, model: type[Row]) -> list[Row]:
             rows = [_without_empty(row) for row in csv.DictReader(file, strict=True)]
         return msgspec.convert(rows, list[model], strict=False)  # type: ignore[valid-type]
     except (OSError, UnicodeDecodeError, csv.Error, msgspec.ValidationError) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
 
 
 def write_rows(path: Path, model: type[Row], rows: Iterable[Row]) -> None:
@@ -373,7 +374,7 @@ def write_rows(path: Path, model: type[Row], rows: Iterable[Row]) -> None:
     replace_file(path, text.getvalue().encode())
 
 
-def damaged(path: Path, error: Exception) -> ValueError:
+def damage_error(path: Path, error: Exception) -> ValueError:
     """The error about a file or folder that cannot be read, in one sentence."""
     reason = str(error)
     return ValueError(f"{path} is damaged: {reason[:1].lower()}{reason[1:]}")
@@ -426,7 +427,7 @@ def _decode(path: Path, model: type[Decoded]) -> Decoded:
     try:
         return msgspec.json.decode(path.read_bytes(), type=model)
     except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
 
 
 def _rows_until(path: Path, last_update: int) -> list[dict[str, float]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, ValidationError, convert
 
-from cagepool.runs.folder import Columns, Run, damaged, open_run
+from cagepool.runs.folder import Columns, Run, damage_error, open_run
 from cagepool.runs.schema import (
     CHECKPOINTS,
     CONFIG,
@@ -66,7 +66,7 @@ def find_runs(folder: Path) -> Iterator[Path]:
         ValueError: there is no such folder.
     """
     if not folder.is_dir():
-        raise ValueError(f"runs are looked for in a folder, {folder} is none")
+        raise ValueError(f"runs must be listed from a folder, {folder} is not one")
     for path, subfolders, names in os.walk(folder):
         if RUN_ENTRIES & {*subfolders, *names} and DECISIONS not in names:
             yield Path(path)
@@ -104,13 +104,13 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, dict[str, l
 def best_totals(summaries: Sequence[RunSummary]) -> dict[str, RunSummary]:
     """The run with the best official total, by edition."""
     scored = [(summary.total.mean, summary) for summary in summaries if summary.total]
-    return {one.edition: one for _, one in sorted(scored, key=lambda pair: pair[0])}
+    return {summary.edition: summary for _, summary in sorted(scored, key=lambda pair: pair[0])}
 
 
 def best_checks(summaries: Sequence[RunSummary]) -> dict[tuple[str, str, str, int], RunSummary]:
     """The run with the best check during training, by game."""
     scored = [(summary.check.mean, summary) for summary in summaries if summary.check]
-    return {one.game: one for _, one in sorted(scored, key=lambda pair: pair[0])}
+    return {summary.game: summary for _, summary in sorted(scored, key=lambda pair: pair[0])}
 
 
 class _EnvSettings(Struct):
@@ -136,7 +136,7 @@ def _listed_settings(run: Run) -> _ListedSettings:
     try:
         return convert(run.settings, _ListedSettings)
     except ValidationError as error:
-        raise damaged(run.path / CONFIG, error) from None
+        raise damage_error(run.path / CONFIG, error) from None
 
 
 def _summary(run: Run) -> RunSummary:

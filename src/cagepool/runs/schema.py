@@ -345,7 +345,9 @@ _RENAMED = {
     "checks": ("run", "n_evals"),
     "check_episodes": ("run", "n_eval_episodes"),
 }
-_PLACES = {name: (group, name) for group, names in _GROUPS.items() for name in names} | _RENAMED
+_GROUP_AND_NAME = {
+    name: (group, name) for group, names in _GROUPS.items() for name in names
+} | _RENAMED
 
 
 def nested_settings(flat: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -354,14 +356,14 @@ def nested_settings(flat: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     Raises:
         ValueError: a setting is unknown.
     """
-    unknown = [name for name in flat if name not in _PLACES]
+    unknown = [name for name in flat if name not in _GROUP_AND_NAME]
     if unknown:
         raise ValueError(
-            f"settings must be among {', '.join(sorted(_PLACES))}; got {', '.join(unknown)}"
+            f"settings must be among {', '.join(sorted(_GROUP_AND_NAME))}; got {', '.join(unknown)}"
         )
     nested: dict[str, dict[str, Any]] = {}
     for name, value in flat.items():
-        group, setting = _PLACES[name]
+        group, setting = _GROUP_AND_NAME[name]
         nested.setdefault(group, {})[setting] = value
     return nested
 

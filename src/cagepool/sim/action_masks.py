@@ -18,7 +18,7 @@ _BIT = np.where(_IS_DECOY, 1 << _DECOY, 0).astype(np.uint16)  # of the decoy tha
 
 
 def _blocked_action(action: int) -> int:
-    """Action that a decoy blocks: the same decoy; but Vsftpd takes Apache's port (Q1)."""
+    """Action that a decoy blocks: itself, but Vsftpd blocks Apache (docs/rules.md, Q1)."""
     return action_index(action_name(action).replace("DecoyVsftpd", "DecoyApache"))
 
 

@@ -1,8 +1,9 @@
 """Compliance with a workflow order (docs/workflow.md, sections 2 and 3).
 
-The core counts decisions inside its step. `ComplianceTracker` counts the same from true states, for
-games that CybORG or a worker process plays. `compliance_summary` turns either's counters into the
-compliance of a batch of episodes: training, evaluation and search report that number.
+The core counts decisions inside its step. `ComplianceTracker` counts the same decisions from true
+states, for games that CybORG or a worker process plays. `compliance_summary` computes the
+compliance of a batch of episodes from the counters of either; training, evaluation and search
+report that number.
 """
 
 import math

@@ -31,8 +31,8 @@ def action_set(name: str) -> Int64s:
     if name == "all":
         return np.arange(_core.ACTION_COUNT)
     no_decoys = np.zeros((1, _core.HOST_COUNT), np.uint16)
-    keeps = name == "possible"
-    allowed = action_masks(no_decoys, monitor=keeps, defender=keeps, user0=keeps)[0]
+    is_full = name == "possible"
+    allowed = action_masks(no_decoys, monitor=is_full, defender=is_full, user0=is_full)[0]
     if name == "core":
         op_hosts = tuple(host for host in HOSTS if host.startswith("Op_Host"))
         allowed &= [not action.endswith(op_hosts) for action in ACTIONS]

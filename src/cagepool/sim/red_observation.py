@@ -47,27 +47,27 @@ def red_observations(batch: Batch) -> RedObservations:
 
     Masked actions always fail. All others are those that CybORG allows its red agents.
     """
-    known = np.zeros(batch.games, dtypes.TRACE_ROW)
-    batch.core.write_trace_rows(dtypes.as_bytes(known))
-    observations = _observations(batch, known)
+    rows = np.zeros(batch.games, dtypes.TRACE_ROW)
+    batch.core.write_trace_rows(dtypes.as_bytes(rows))
+    observations = _observations(batch, rows)
     masks = np.ones((batch.games, _core.RED_ACTION_COUNT), np.bool_)
     np.not_equal(observations.take(_KNOWLEDGE_COLUMNS, 1), 0, out=masks[:, 1:])
     return RedObservations(observations, masks)
 
 
-def _observations(batch: Batch, known: Records) -> Float32s:
-    rows = np.empty((batch.games, RED_OBSERVATION_SIZE), np.float32)
-    hosts = rows[:, : -len(GAME_FEATURES)].reshape(
+def _observations(batch: Batch, trace_rows: Records) -> Float32s:
+    result = np.empty((batch.games, RED_OBSERVATION_SIZE), np.float32)
+    hosts = result[:, : -len(GAME_FEATURES)].reshape(
         batch.games, _core.HOST_COUNT, len(HOST_FEATURES)
     )
-    hosts[:, :, 0] = known["s_known_ip"]
-    hosts[:, :, 1] = known["s_known_host"]
-    hosts[:, :, 2:-2] = known["s_red_ports"][:, :, None] >> _PORT_BITS & 1
+    hosts[:, :, 0] = trace_rows["s_known_ip"]
+    hosts[:, :, 1] = trace_rows["s_known_host"]
+    hosts[:, :, 2:-2] = trace_rows["s_red_ports"][:, :, None] >> _PORT_BITS & 1
     hosts[:, :, -2:] = batch.true_state["access"][:, :, None] == (1, 2)
-    rows[:, -6:-3] = known["s_known_net"]
-    rows[:, -3] = batch.true_state["ot_service_known"]
-    rows[:, -2:] = _last_success(batch)[:, None] == (0, 1)
-    return rows
+    result[:, -6:-3] = trace_rows["s_known_net"]
+    result[:, -3] = batch.true_state["ot_service_known"]
+    result[:, -2:] = _last_success(batch)[:, None] == (0, 1)
+    return result
 
 
 def _last_success(batch: Batch) -> NDArray[np.int8]:
@@ -75,4 +75,5 @@ def _last_success(batch: Batch) -> NDArray[np.int8]:
     success: NDArray[np.int8] = batch.moves["red_success"]
     if batch.config.autoreset != "same_step":
         return success
-    return np.where(batch.truncations, np.int8(-1), success)  # of the episode that ended
+    # After an autoreset, `moves` are those of the episode that ended.
+    return np.where(batch.truncations, np.int8(-1), success)

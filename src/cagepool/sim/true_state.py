@@ -21,9 +21,9 @@ class TrueState:
 
     # Per game:
     ot_running: Bytes  # OTService runs on Op_Server0
-    ot_pid_known: Bytes  # Impact can still stop it (Q2)
-    ot_service_known: Bytes  # red has learned of it
-    mail_immune: Bytes  # bit 0: User3, bit 1: User4 (L2)
+    ot_pid_known: Bytes  # Impact can still stop OTService (docs/rules.md, Q2)
+    ot_service_known: Bytes  # red has learned of OTService
+    mail_immune: Bytes  # bit 0: User3, bit 1: User4 (docs/rules.md, L2)
     red: Bytes  # _core.Red of the episode
     edition: Bytes  # _core.Edition
 

@@ -93,7 +93,7 @@ class _OrderDefender(PolicyDefender):
 
     def begin(self, batch: Any) -> None:
         super().begin(batch)
-        self._policy.follow(self._order_numbers)
+        self._policy.set_orders(self._order_numbers)
 
 
 def _evaluate_batch(

@@ -139,9 +139,9 @@ class _DictBuilder:
 
     def _interfaces(self, host: str) -> list[Entry]:
         address = self.labels.hosts[host]
-        bare = (scenario.RESOLVER, scenario.FORMER_ADDRESS) if host == "Defender" else ()
+        extra_addresses = (scenario.RESOLVER, scenario.FORMER_ADDRESS) if host == "Defender" else ()
         return [
-            *({"IP Address": other} for other in bare if other != address),
+            *({"IP Address": other} for other in extra_addresses if other != address),
             _interface("lo", scenario.LOOPBACK, scenario.LOOPBACK_NETWORK),
             _interface("eth0", address, self.labels.networks[HOST_SUBNET[host]]),
         ]
@@ -154,19 +154,19 @@ class _Labels:
     hosts: dict[str, IPv4Address]
 
     def __init__(self, key: int) -> None:
-        draw = Random(key)
-        blocks = draw.sample(range(4096), len(SUBNET_HOSTS))
+        rng = Random(key)
+        blocks = rng.sample(range(4096), len(SUBNET_HOSTS))
         self.networks, self.hosts = {}, {}
         for (subnet, hosts), block in zip(SUBNET_HOSTS.items(), blocks, strict=True):
             network = IPv4Network((int(IPv4Address("10.0.0.0")) + 16 * block, 28))
             self.networks[subnet] = network
-            addresses = draw.sample(list(network.hosts()), len(hosts))
+            addresses = rng.sample(list(network.hosts()), len(hosts))
             self.hosts.update(zip(hosts, addresses, strict=True))
         self._pid_walks = {
-            host: (draw.randrange(_PID_COUNT), draw.randrange(1, _PID_COUNT))
+            host: (rng.randrange(_PID_COUNT), rng.randrange(1, _PID_COUNT))
             for host in scenario.PROCESSES
         }
-        self._port_walk = draw.randrange(_PORT_COUNT), draw.randrange(1, _PORT_COUNT)
+        self._port_walk = rng.randrange(_PORT_COUNT), rng.randrange(1, _PORT_COUNT)
 
     def pid(self, host: str, number: int) -> int:
         """Process id that no other number on the host has, nor any of its fixed processes."""
@@ -217,12 +217,12 @@ def _listening_socket(port: int, address: IPv4Address) -> Entry:
     }
 
 
-def _connection(near: _Endpoint, far: _Endpoint) -> Entry:
+def _connection(local: _Endpoint, remote: _Endpoint) -> Entry:
     return {
-        "local_port": near[0],
-        "remote_port": far[0],
-        "local_address": near[1],
-        "remote_address": far[1],
+        "local_port": local[0],
+        "remote_port": remote[0],
+        "local_address": local[1],
+        "remote_address": remote[1],
     }
 
 
@@ -252,12 +252,12 @@ def _account(account: Account) -> Entry:
 
 def _system(host: str) -> Entry:
     windows = host in scenario.WINDOWS
-    kind, make = scenario.OperatingSystemType, scenario.OperatingSystemDistribution
-    release = scenario.OperatingSystemVersion
+    family, distribution = scenario.OperatingSystemType, scenario.OperatingSystemDistribution
+    version = scenario.OperatingSystemVersion
     return {
         "Hostname": host,
-        "OSType": kind.WINDOWS if windows else kind.LINUX,
-        "OSDistribution": make.WINDOWS_SVR_2008 if windows else make.UBUNTU,
-        "OSVersion": release.W6_1_7601 if windows else release.U18_04_3,
+        "OSType": family.WINDOWS if windows else family.LINUX,
+        "OSDistribution": distribution.WINDOWS_SVR_2008 if windows else distribution.UBUNTU,
+        "OSVersion": version.W6_1_7601 if windows else version.U18_04_3,
         "Architecture": scenario.Architecture.x64,
     }

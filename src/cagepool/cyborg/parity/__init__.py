@@ -10,7 +10,7 @@ from cagepool.cyborg.parity.lockstep import (
     parity_cells,
     run_parity,
 )
-from cagepool.cyborg.parity.recorder import Recording, concatenate_traces, record_episode
+from cagepool.cyborg.parity.recorder import RecordedEpisode, concatenate_traces, record_episode
 
 __all__ = [
     "FUZZ_POLICIES",
@@ -19,7 +19,7 @@ __all__ = [
     "Mismatch",
     "ParityConfig",
     "ParityResult",
-    "Recording",
+    "RecordedEpisode",
     "concatenate_traces",
     "parity_cells",
     "record_episode",

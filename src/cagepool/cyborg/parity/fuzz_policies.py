@@ -20,48 +20,48 @@ def _action_on(verb: str, host: int) -> int:
     return action_index(f"{verb} {HOSTS[host]}")
 
 
-def sleep(_draw: Random) -> FuzzPolicy:
+def sleep(_rng: Random) -> FuzzPolicy:
     """Do nothing."""
     return lambda _target: SLEEP
 
 
-def random(draw: Random) -> FuzzPolicy:
+def random(rng: Random) -> FuzzPolicy:
     """Draw from all actions."""
-    return lambda _target: draw.randrange(len(ACTIONS))
+    return lambda _target: rng.randrange(len(ACTIONS))
 
 
-def chase(draw: Random) -> FuzzPolicy:
+def chase(rng: Random) -> FuzzPolicy:
     """Act on red's last target half of the time, else draw from all actions."""
 
     def act(target: int) -> int:
-        if target < 0 or draw.random() < 0.5:
-            return draw.randrange(len(ACTIONS))
-        return _action_on(draw.choice(_VERBS), target)
+        if target < 0 or rng.random() < 0.5:
+            return rng.randrange(len(ACTIONS))
+        return _action_on(rng.choice(_VERBS), target)
 
     return act
 
 
-def patient(draw: Random) -> FuzzPolicy:
+def patient(rng: Random) -> FuzzPolicy:
     """Sleep until red has got far, then chase in 30 % of the steps."""
-    quiet_steps = draw.randrange(_B_LINE_STEPS, 3 * _B_LINE_STEPS)
-    chasing = chase(draw)
+    quiet_steps = rng.randrange(_B_LINE_STEPS, 3 * _B_LINE_STEPS)
+    chasing = chase(rng)
     steps = iter(range(1_000_000))
 
     def act(target: int) -> int:
-        is_active = next(steps) >= quiet_steps and draw.random() < 0.3
+        is_active = next(steps) >= quiet_steps and rng.random() < 0.3
         return chasing(target) if is_active else SLEEP
 
     return act
 
 
-def decoys(draw: Random) -> FuzzPolicy:
+def decoys(rng: Random) -> FuzzPolicy:
     """Place decoys, half of them on red's last target, and restore that target now and then."""
 
     def act(target: int) -> int:
-        if target >= 0 and draw.random() < 0.2:
+        if target >= 0 and rng.random() < 0.2:
             return _action_on("Restore", target)
-        host = target if target >= 0 and draw.random() < 0.5 else draw.randrange(len(HOSTS))
-        return _action_on(draw.choice(_DECOY_VERBS), host)
+        host = target if target >= 0 and rng.random() < 0.5 else rng.randrange(len(HOSTS))
+        return _action_on(rng.choice(_DECOY_VERBS), host)
 
     return act
 

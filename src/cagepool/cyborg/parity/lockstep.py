@@ -13,7 +13,7 @@ from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.cyborg.parity.compare import Mismatch, replay_mismatches
 from cagepool.cyborg.parity.fuzz_policies import FUZZ_POLICIES
 from cagepool.cyborg.parity.recorder import (
-    Recording,
+    RecordedEpisode,
     Sessions,
     dictionary_sessions,
     record_episode,
@@ -89,7 +89,7 @@ class CellResult:
     set_aside: int = 0  # episodes that are not compared, because a process id was reused
     mismatches: list[Mismatch] = field(default_factory=list)
 
-    def add(self, recording: Recording, follower: "NativeFollower") -> None:
+    def add(self, recording: RecordedEpisode, follower: "NativeFollower") -> None:
         """Compare one more episode."""
         if recording.reused_pid:
             self.set_aside += 1
@@ -130,7 +130,7 @@ def parity_cells(config: ParityConfig) -> list[Cell]:
 
 
 def run_parity(
-    config: ParityConfig, on_recorded: Callable[[Recording], None] = lambda _recording: None
+    config: ParityConfig, on_recorded: Callable[[RecordedEpisode], None] = lambda _recording: None
 ) -> ParityResult:
     """Record all episodes, compare them, and call `on_recorded` with each.
 
@@ -166,7 +166,7 @@ class NativeFollower:
         self._batch = Batch(COPIES, BatchConfig(autoreset="disabled", **settings))
         self._seeds = np.arange(COPIES, dtype=np.uint64)
 
-    def mismatches(self, recording: Recording) -> Iterator[Mismatch]:
+    def mismatches(self, recording: RecordedEpisode) -> Iterator[Mismatch]:
         """Follow a recording, and yield the differences of true states and sessions.
 
         Raises:
@@ -193,7 +193,7 @@ class NativeFollower:
                 batch.restore(_ALL_COPIES, chosen * COPIES)
                 return
             batch.restore(_ALL_COPIES, start * COPIES)
-        raise RuntimeError(f"the native game must be able to draw {draws}, it never did")
+        raise RuntimeError(f"the native game must be able to draw {draws}, got other draws only")
 
     def _true_state_mismatches(self, step: int, theirs: Any) -> Iterator[Mismatch]:
         ours = self._batch.true_state[0]

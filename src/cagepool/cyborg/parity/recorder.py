@@ -39,7 +39,7 @@ _MAX_SESSIONS = 127  # largest count in a trace
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedEpisode:
     """One episode of CybORG."""
 
     trace: Trace  # with a leading axis of length 1
@@ -48,7 +48,7 @@ class Recording:
     sessions: dict[int, Sessions]  # of CybORG's dictionary, after every tenth step
 
 
-def record_episode(env: CybORGEnv, blue: str, seed: int) -> Recording:
+def record_episode(env: CybORGEnv, blue: str, seed: int) -> RecordedEpisode:
     """Play an episode with one of `FUZZ_POLICIES`; the seed determines both sides."""
     env.reset(seed=seed)
     reader = TraceRowReader(env)
@@ -69,7 +69,7 @@ def record_episode(env: CybORGEnv, blue: str, seed: int) -> Recording:
             sessions[step] = dictionary_sessions(env.true_state_dict())
     trace = _header(env, blue) | {"blue_action": blue_actions[np.newaxis]}
     trace |= {name: rows[name][np.newaxis].copy() for name in dtypes.TRACE_ROW.names or ()}
-    return Recording(trace, true_states[np.newaxis], reader.reused_pid, sessions)
+    return RecordedEpisode(trace, true_states[np.newaxis], reader.reused_pid, sessions)
 
 
 def dictionary_sessions(dictionary: dict[str, Any]) -> Sessions:

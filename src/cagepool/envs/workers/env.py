@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import finalize
 
@@ -123,7 +122,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         results = (arrays.rewards, arrays.terminations, arrays.truncations)
         if self._copy:
             results = (results[0].copy(), results[1].copy(), results[2].copy())
-        self._note_ends(_ALL_ROWS, results[1], results[2])
+        self._mark_ended(_ALL_ROWS, results[1], results[2])
         return self._observations(pool), *results, infos
 
     @one_thread_at_a_time
@@ -158,7 +157,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             return self._take_ready(pool)
 
     async def arecv(self, min_ready: int = 1) -> Ready:
-        """`recv` for asyncio: other tasks run during the wait."""
+        """Form of `recv` for asyncio: other tasks run during the wait."""
         while (ready := self._try_recv(min_ready)) is None:
             await self._pool.wait_readable()
         return ready
@@ -224,12 +223,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _open_pool(self) -> WorkerPool:
@@ -246,7 +240,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         if self._pool.env.true_state is None:
             raise RuntimeError("true_state needs an environment made with true_state='every'")
 
-    def _note_ends(self, ids: Any, terminations: Bools, truncations: Bools) -> None:
+    def _mark_ended(self, ids: Any, terminations: Bools, truncations: Bools) -> None:
         if self._pool.config.autoreset == "disabled":
             self._needs_reset[ids] = terminations | truncations
 
@@ -287,7 +281,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         if pool.infos:
             by_row = [(row, pool.infos.pop(env, {})) for row, env in enumerate(ids.tolist())]
             infos = batch_infos(by_row, len(ids))
-        self._note_ends(ids, terminations, truncations)
+        self._mark_ended(ids, terminations, truncations)
         observations = take_rows(arrays.observations, ids)
         return Ready(ids, observations, rewards, terminations, truncations, infos)
 

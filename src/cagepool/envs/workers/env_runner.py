@@ -76,7 +76,7 @@ class EnvRunner:
     def reset(
         self, local_indices: list[int], seeds: list[int | None], options: Infos | None
     ) -> bytes:
-        """Start episodes as the caller asked; returns the message that carries the infos."""
+        """Start episodes on request; returns the encoded message with the infos."""
         infos = []
         for local_index, seed in zip(local_indices, seeds, strict=True):
             self._current_env[0] = self._task.start + local_index
@@ -97,8 +97,8 @@ class EnvRunner:
 
         Args:
             local_index: Of the environment.
-            result: What `step` returned or raised; None if it was not called because the
-                environment is not playing.
+            result: Return value of `step`, or the exception that it raised; None if `step` was not
+                called because the environment is not playing.
         """
         if not isinstance(result, BaseException):
             try:

@@ -215,7 +215,7 @@ class WorkerPool:
             loop.remove_reader(descriptor)
 
     def take_answered(self) -> Int32s:
-        """Environments that answered since the last call, in the order of their answers."""
+        """Return and clear the environments that answered, in the order of their answers."""
         answered, self._answered, self.answered_count = self._answered, [], 0
         return answered[0] if len(answered) == 1 else np.concatenate(answered)
 
@@ -311,7 +311,7 @@ class WorkerPool:
         try:
             worker.write(content, self.config.timeout)
         except PipeClosed:
-            self._replace_worker(worker, worker.died(self._env_of(worker)))
+            self._replace_worker(worker, worker.exit_fault(self._env_of(worker)))
         except TimeoutError:
             self._replace_worker(worker, self._kill_hung(worker))
 
@@ -321,7 +321,7 @@ class WorkerPool:
         try:
             words, messages = worker.reader.parse(data)
         except PipeClosed:
-            self._replace_worker(worker, worker.died(self._env_of(worker)))
+            self._replace_worker(worker, worker.exit_fault(self._env_of(worker)))
             return
         for message in messages:
             self._handle_message(worker, message)
@@ -340,17 +340,17 @@ class WorkerPool:
                 self._finish_start(worker, description)
             case FaultReport(env, traceback):
                 worker.traceback = traceback
-                self._count_fault(worker.raised(env, traceback), slice(env, env + 1))
+                self._count_fault(worker.exception_fault(env, traceback), slice(env, env + 1))
             case CallResult():
                 worker.call_result = message
                 worker.count_answers(1)
 
     def _finish_start(self, worker: WorkerProcess, description: EnvDescription) -> None:
-        """Note that a worker made its environments, and write the request that it missed."""
+        """Mark a worker as started, and write the request that it missed."""
         if not hasattr(self, "env"):
             self.env = description
         if not description.has_same_arrays(self.env):
-            raise worker.differs()
+            raise worker.mismatch_fault()
         worker.env = description
         if worker.request is not None:
             self._write_now(worker, worker.request)
@@ -371,7 +371,7 @@ class WorkerPool:
             if worker.has_progressed(self._env_of(worker)):
                 worker.last_progress_s = now_s
             elif worker.process.poll() is not None and not worker.reader.is_readable():
-                self._replace_worker(worker, worker.died(self._env_of(worker)))
+                self._replace_worker(worker, worker.exit_fault(self._env_of(worker)))
             elif now_s - worker.last_progress_s > self._time_limit_s(worker):
                 self._replace_worker(worker, self._kill_hung(worker))
 
@@ -383,7 +383,7 @@ class WorkerPool:
 
     def _kill_hung(self, worker: WorkerProcess) -> EnvironmentFault:
         worker.process.kill()
-        return worker.hung(self._env_of(worker), self.config.timeout or 0.0)
+        return worker.timeout_fault(self._env_of(worker), self.config.timeout or 0.0)
 
     def _env_of(self, worker: WorkerProcess) -> int:
         """The environment that a worker is in, or NO_ENV."""

@@ -41,7 +41,7 @@ class WorkerProcess:
         self.env: EnvDescription | None = None  # once the environments are made
         self.outstanding = 0  # answers that have not arrived
         self.request: bytes | None = None  # the outstanding request, unless it came from `send`
-        self.activity = "made"  # what is done to its environments, for error messages
+        self.activity = "made"  # current operation on its environments, for error messages
         self.call_result: CallResult | None = None  # of the last call
         self.traceback = ""  # of the last exception in an environment
         self.last_progress_s = monotonic()
@@ -97,13 +97,13 @@ class WorkerProcess:
         self.close_pipes()
         self._wait_or_kill(timeout_s)
 
-    def raised(self, env: int, traceback: str) -> EnvironmentFault:
+    def exception_fault(self, env: int, traceback: str) -> EnvironmentFault:
         """Fault of an environment that raised an exception."""
         last_line = traceback.strip().rpartition("\n")[2]
         sentence = f"environment {env} raised while being {self.activity}: {last_line}"
         return self._fault(env, sentence, traceback)
 
-    def died(self, env: int) -> EnvironmentFault:
+    def exit_fault(self, env: int) -> EnvironmentFault:
         """Fault of a process that exited or was killed; waits for the exit code."""
         self._wait_or_kill(_EXIT_S)
         code = self.process.returncode
@@ -113,13 +113,13 @@ class WorkerProcess:
         sentence = f"worker {self.task.worker} {how}{when}; it had {envs}"
         return self._fault(env, sentence, self.traceback)
 
-    def hung(self, env: int, timeout_s: float) -> EnvironmentFault:
+    def timeout_fault(self, env: int, timeout_s: float) -> EnvironmentFault:
         """Fault of a process that made no progress in time."""
         who = f"environment {env}" if env != NO_ENV else f"worker {self.task.worker}"
         sentence = f"{who} did not answer within {timeout_s} s while being {self.activity}"
         return self._fault(env, sentence)
 
-    def differs(self) -> EnvironmentFault:
+    def mismatch_fault(self) -> EnvironmentFault:
         """Fault of a worker whose environments have other spaces than those of the others."""
         first = self.task.start
         sentence = "all environments must have the same spaces and the same form of true state"
@@ -134,7 +134,7 @@ class WorkerProcess:
         result = self.call_result
         assert result is not None
         if result.traceback:
-            raise self.raised(result.env, result.traceback)
+            raise self.exception_fault(result.env, result.traceback)
         return result.values
 
     def _start(self, memory: int, life_pipe: int) -> None:

@@ -137,7 +137,7 @@ class PipeReader:
         return bool(self._partial)
 
     def read_bytes(self) -> bytes:
-        """Read what has arrived; waits for the first byte. Empty if the writer is gone."""
+        """Read the bytes that have arrived; waits for the first. Empty if the writer is gone."""
         return os.read(self.pipe, _PIPE_BYTES)
 
     def parse(self, data: bytes) -> tuple[Int32s, list[Any]]:
