@@ -80,9 +80,9 @@ class NativeGame:
         observation: Observations = self._envs.batch.observations[self._game].copy()
         return observation
 
-    def action_masks(self, **included: bool) -> Bools:
+    def action_masks(self, **flags: bool) -> Bools:
         """Actions that can have an effect, (145,)."""
-        masks: Bools = self._envs.action_masks(**included)[self._game]
+        masks: Bools = self._envs.action_masks(**flags)[self._game]
         return masks
 
     def true_state(self) -> Records:
@@ -106,7 +106,7 @@ class NativeGame:
         self._envs.reseed([self._game], [seed])
 
     def render(self) -> str:
-        """The game drawn as text."""
+        """Render the game as text."""
         return self._envs.render()[self._game]
 
 
