@@ -65,9 +65,9 @@ class BenchSource(Source[BenchResult]):
 
     def rate(self, group: str, name: str, **settings: object) -> float | None:
         """Median steps per second of the first contender with this name and these settings."""
-        for one in self.groups.get(group, []):
-            if one.matches(name, settings):
-                return one.steps_per_second
+        for measurement in self.groups.get(group, []):
+            if measurement.matches(name, settings):
+                return measurement.steps_per_second
         return None
 
     def sizes(self, kind: str) -> list[int]:
@@ -78,7 +78,7 @@ class BenchSource(Source[BenchResult]):
     def names(self, kind: str) -> list[str]:
         """Contenders of the groups of a kind."""
         groups = (self.groups[f"{kind} {size}"] for size in self.sizes(kind))
-        return list(dict.fromkeys(one.name for group in groups for one in group))
+        return list(dict.fromkeys(measurement.name for group in groups for measurement in group))
 
 
 class ProfileSource(Source[Profile]):

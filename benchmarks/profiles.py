@@ -72,18 +72,20 @@ def to_markdown(profiles: Mapping[str, Profile]) -> str:
     """One table of stages, and one of the other figures."""
     columns = {name.removeprefix("profile_"): profile for name, profile in profiles.items()}
     rows = {
-        "wall time, seconds": lambda one: f"{one.wall_seconds:.2f}",
-        "steps of all environments": lambda one: f"{one.steps:,}",
-        "environments": lambda one: f"{one.environments:,}",
-        "messages per step": lambda one: _number(one.traffic.messages, 1),
-        "bytes in messages per step": lambda one: _number(one.traffic.message_bytes),
-        "bytes in arrays per step": lambda one: _number(one.traffic.array_bytes),
-        "stages recorded": lambda one: f"{one.overhead.entries:,}",
-        "microseconds per stage": lambda one: f"{1e6 * one.overhead.seconds_per_entry:.2f}",
-        "recorded share of the wall time": lambda one: _percent(one.overhead.recorded_share, 0),
-        "overhead": lambda one: _percent(one.overhead.share),
-        "machine used by other processes": lambda one: _percent(one.busy_elsewhere, 0),
-        "commit": lambda one: f"`{one.machine['commit']}`",
+        "wall time, seconds": lambda profile: f"{profile.wall_seconds:.2f}",
+        "steps of all environments": lambda profile: f"{profile.steps:,}",
+        "environments": lambda profile: f"{profile.environments:,}",
+        "messages per step": lambda profile: _number(profile.traffic.messages, 1),
+        "bytes in messages per step": lambda profile: _number(profile.traffic.message_bytes),
+        "bytes in arrays per step": lambda profile: _number(profile.traffic.array_bytes),
+        "stages recorded": lambda profile: f"{profile.overhead.entries:,}",
+        "microseconds per stage": lambda profile: f"{1e6 * profile.overhead.seconds_per_entry:.2f}",
+        "recorded share of the wall time": lambda profile: _percent(
+            profile.overhead.recorded_share, 0
+        ),
+        "overhead": lambda profile: _percent(profile.overhead.share),
+        "machine used by other processes": lambda profile: _percent(profile.busy_elsewhere, 0),
+        "commit": lambda profile: f"`{profile.machine['commit']}`",
     }
     figures = [[name, *map(show, columns.values())] for name, show in rows.items()]
     stages = _stage_rows(list(columns.values()))
@@ -94,9 +96,15 @@ def to_markdown(profiles: Mapping[str, Profile]) -> str:
 
 
 def _stage_rows(profiles: Sequence[Profile]) -> list[list[str]]:
-    names = [name for name in STAGES if any(name in one.stages for one in profiles)]
-    rows = [[name, *(_amount(one, one.stages.get(name)) for one in profiles)] for name in names]
-    return [*rows, ["**wall time**", *(_amount(one, one.wall_seconds) for one in profiles)]]
+    names = [name for name in STAGES if any(name in profile.stages for profile in profiles)]
+    rows = [
+        [name, *(_amount(profile, profile.stages.get(name)) for profile in profiles)]
+        for name in names
+    ]
+    return [
+        *rows,
+        ["**wall time**", *(_amount(profile, profile.wall_seconds) for profile in profiles)],
+    ]
 
 
 def _amount(profile: Profile, seconds: float | None) -> str:

@@ -16,8 +16,6 @@ from cagepool.evaluate import Trial, score_table
 from cagepool.evaluate.policy import PolicyDefender
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
-from cagepool.train.evaluation import PeriodicScore
-from cagepool.train.logging import Row
 
 EPISODES = 15_000
 SEEDS = (0, 1, 2)
@@ -35,22 +33,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-class NullListener:
-    """Listener that ignores everything."""
-
-    def on_update(self, row: Row) -> None:
-        """Ignore updates."""
-
-    def on_evaluation(self, row: Row, score: PeriodicScore, *, is_best: bool) -> None:
-        """Ignore evaluations."""
-
-
 def total_score(settings: dict[str, Any]) -> float:
     """Train with these settings; return the nine-cell total of the best policy."""
     with tempfile.TemporaryDirectory() as folder:
         config = TrainConfig.from_flat(**{"total_episodes": EPISODES, **settings})
         run = runs.create(Path(folder) / "run", config.as_dict(), "ablation")
-        runner.train(run, NullListener(), lambda: False)
+        runner.train(run, runner.NullListener(), lambda: False)
         table = score_table(PolicyDefender(load(run.path)), Trial(seed=153))
         assert table.total is not None
         return round(table.total.mean, 2)

@@ -191,4 +191,4 @@ def test_a_bench_whose_libraries_are_missing_is_named_and_skipped(
         "workers is skipped: it needs no_such_library: pip install 'it[all]'",
     ]
     with pytest.raises(ValueError, match=r"^workers needs no_such_library: pip"):
-        command.bench(command.Bench(what="workers"))
+        command.bench(command.Bench(name="workers"))

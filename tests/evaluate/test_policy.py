@@ -29,8 +29,8 @@ class Chosen(MlpForward):
         super().__init__(networks.actor)
         self.seen: list[Any] = []
 
-    def run(self, inputs: torch.Tensor) -> torch.Tensor:
-        result = super().run(inputs)
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        result = super().forward(inputs)
         self.seen.append(result.numpy().copy())
         return result
 

@@ -107,14 +107,14 @@ def test_a_setting_is_formatted_as_text(value: object, text: str) -> None:
 def test_a_periodic_evaluation_without_a_score_is_not_the_best(tmp_path: Path) -> None:
     (run,) = read_runs([run_folders.trained(tmp_path / "run")])
     checks = {"score": [math.nan, -9.0, -7.0], "standard_error": [math.nan, 1.0, 2.0]}
-    assert tables.run_summary(replace(run, checks=checks), 0).evaluation == tables.Estimate(
+    assert tables.run_figures(replace(run, checks=checks), 0).evaluation == tables.Estimate(
         -7.0, 2.0
     )
 
 
 def test_the_summary_has_the_best_periodic_evaluation_and_the_speed(tmp_path: Path) -> None:
     (run,) = read_runs([run_folders.trained(tmp_path / "run")])
-    summary = tables.run_summary(run, 0)
+    summary = tables.run_figures(run, 0)
     assert summary.total is None
     assert summary.evaluation
     assert summary.evaluation.mean == max(run.checks["score"])

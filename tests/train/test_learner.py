@@ -28,12 +28,12 @@ def test_forward_and_backward_pass_equal_autograd(hidden: tuple[int, ...], activ
         networks.zero_grad()
         expected.backward(output_gradient)  # type: ignore[no-untyped-call] # of torch
 
-        outputs = mlp.run(inputs)
+        outputs = mlp.forward(inputs)
         mlp.output_gradient().copy_(output_gradient)
         mlp.backward(inputs)
 
         assert_close(outputs, expected.detach())
-        assert_close(MlpForward(networks.actor).run(inputs), expected.detach())
+        assert_close(MlpForward(networks.actor).forward(inputs), expected.detach())
         autograd = torch.cat(
             [w.grad.flatten() for w in networks.actor.parameters() if w.grad is not None]
         )
@@ -53,7 +53,7 @@ def test_gradients_of_the_parts_of_a_minibatch_add_up_to_autograd() -> None:
     shuffled = torch.randperm(20)
     workers = [GradientWorker(networks), GradientWorker(networks)]
     for worker, rows in zip(workers, (shuffled[:13], shuffled[13:]), strict=True):
-        worker.run(transitions, MinibatchPart(rows, 20), coefficients)
+        worker.write_gradient(transitions, MinibatchPart(rows, 20), coefficients)
 
     features = transitions.features
     outputs = NetworkOutputs(networks.logits(features), networks.values(features))

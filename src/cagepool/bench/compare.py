@@ -168,9 +168,11 @@ _Key: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 
 def _contenders(result: BenchResult) -> Iterator[tuple[_Key, Measurement]]:
     for group, measurements in result.groups.items():
-        for one in measurements:
-            settings = tuple((name, str(value)) for name, value in sorted(one.settings.items()))
-            yield (group, one.name, settings), one
+        for measurement in measurements:
+            settings = tuple(
+                (name, str(value)) for name, value in sorted(measurement.settings.items())
+            )
+            yield (group, measurement.name, settings), measurement
 
 
 def _label(key: _Key) -> str:

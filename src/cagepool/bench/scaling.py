@@ -90,9 +90,9 @@ def curves(groups: Groups, kind: str) -> dict[str, dict[int, float]]:
     found: dict[str, dict[int, float]] = {}
     for group, measurements in groups.items():
         if group.startswith(f"{kind} "):
-            for one in measurements:
-                size = int(one.settings["environments"])
-                found.setdefault(one.name, {})[size] = one.steps_per_second
+            for measurement in measurements:
+                size = int(measurement.settings["environments"])
+                found.setdefault(measurement.name, {})[size] = measurement.steps_per_second
     return found
 
 
@@ -250,10 +250,10 @@ def _scaling(kind: str, groups: Groups, sweep: _Sweep) -> dict[str, Any]:
             for name, curve in by_backend.items()
         },
         "crossings": [
-            {**asdict(one), "environments": round(one.environments, 1)}
-            for one in crossings(by_backend)
+            {**asdict(crossing), "environments": round(crossing.environments, 1)}
+            for crossing in crossings(by_backend)
         ],
-        "recommendation": [asdict(one) for one in fastest_ranges(by_backend)],
+        "recommendation": [asdict(range_) for range_ in fastest_ranges(by_backend)],
         "auto": {
             str(size): {
                 "choice": sweep.auto[f"{kind} {size}"],

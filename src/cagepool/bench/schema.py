@@ -118,13 +118,13 @@ def find(group: Iterable[Measurement], name: str, **settings: object) -> Measure
     Raises:
         ValueError: none or several match.
     """
-    (found,) = (one for one in group if one.matches(name, settings))
+    (found,) = (each for each in group if each.matches(name, settings))
     return found
 
 
 def rates(group: Iterable[Measurement]) -> dict[str, float]:
     """Median steps per second by contender."""
-    return {one.name: one.steps_per_second for one in group}
+    return {measurement.name: measurement.steps_per_second for measurement in group}
 
 
 def split_settings(rows: Sequence[Settings]) -> tuple[list[str], str]:

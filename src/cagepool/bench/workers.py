@@ -133,9 +133,11 @@ def measure_stragglers(config: StragglersConfig, progress: Progress) -> Figures:
     groups = measure_groups(_straggler_groups(config), config.pace, progress)
     ideal = ideal_rates(config)
     ratios = {
-        f"{group}: {one.name} / ideal": round(one.steps_per_second / ideal[group], 3)
+        f"{group}: {measurement.name} / ideal": round(
+            measurement.steps_per_second / ideal[group], 3
+        )
         for group, measurements in groups.items()
-        for one in measurements
+        for measurement in measurements
     }
     facts = {"ideal_steps_per_second": {group: round(rate) for group, rate in ideal.items()}}
     return Figures(groups=groups, ratios=ratios, facts=facts)

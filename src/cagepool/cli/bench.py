@@ -23,7 +23,7 @@ SUMMARIES = "; ".join(f"{name}: {entry.summary}" for name, entry in BENCHES.item
 class Bench:
     """Measure throughput: contenders are timed interleaved; median and quartiles are printed."""
 
-    what: Annotated[
+    name: Annotated[
         Positional[BenchName | Literal["all"]],
         arg(help=f"Bench to run. {SUMMARIES}; all: those whose libraries are installed."),
     ] = "all"
@@ -52,7 +52,7 @@ def bench(command: Bench) -> None:
     results = []
     for name, result in _run_all(console, names, quick=command.quick):
         if command.out is not None:
-            file = command.out / f"{name}.json" if command.what == "all" else command.out
+            file = command.out / f"{name}.json" if command.name == "all" else command.out
             write_result(result, file)
         print_bench_result(console, result)
         if earlier and name in earlier[0]:
@@ -97,12 +97,12 @@ def _compare_files(console: Console, earlier: list[dict[str, BenchResult]]) -> N
 
 def _wanted(command: Bench, earlier: Mapping[str, BenchResult]) -> list[BenchName]:
     """Return the benches to run: the named one, else those of the earlier files, else all."""
-    if command.what != "all":
-        if earlier and command.what not in earlier:
+    if command.name != "all":
+        if earlier and command.name not in earlier:
             raise ValueError(
-                f"compare must be a result of {command.what}, got one of {', '.join(earlier)}"
+                f"compare must be a result of {command.name}, got one of {', '.join(earlier)}"
             )
-        return [command.what]
+        return [command.name]
     names = [name for name in BENCHES if not earlier or name in earlier]
     if not names:
         raise ValueError(f"compare must be a result of a bench, got one of {', '.join(earlier)}")
@@ -118,9 +118,9 @@ def _check_out(command: Bench) -> None:
             raise ValueError(f"page must be a file in a folder that exists, got {page}")
     if out is None:
         return
-    if command.what == "all" and not out.is_dir():
+    if command.name == "all" and not out.is_dir():
         raise ValueError(f"out must be a folder that exists, got {out}")
-    if command.what != "all" and (out.is_dir() or not out.parent.is_dir()):
+    if command.name != "all" and (out.is_dir() or not out.parent.is_dir()):
         raise ValueError(f"out must be a file in a folder that exists, got {out}")
 
 

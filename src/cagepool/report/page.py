@@ -70,7 +70,7 @@ def render_runs(runs: Sequence[RunData]) -> str:
         style=_static("page.css", "replay.css"),
         script=_static("network.js", "chart.js", "replay.js"),
         runs=runs,
-        summaries=[tables.run_summary(run, number) for number, run in enumerate(runs)],
+        summaries=[tables.run_figures(run, number) for number, run in enumerate(runs)],
         trained=[run for run in runs if run.metrics.get("update")],
         return_plot=plots.return_plot,
         panel_plots=plots.panel_plots,

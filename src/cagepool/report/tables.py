@@ -34,7 +34,7 @@ class ScoreRow:
 
 
 @dataclass(frozen=True)
-class ScoreTable:
+class EditionTable:
     """Scores in one edition of the game; editions are not comparable."""
 
     edition: str
@@ -43,7 +43,7 @@ class ScoreTable:
 
 
 @dataclass(frozen=True)
-class RunSummary:
+class RunFigures:
     """Key figures of one run."""
 
     name: str
@@ -58,7 +58,7 @@ class RunSummary:
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingRow:
     """One setting with its value per run; none: the run has no such setting."""
 
     name: str
@@ -70,7 +70,7 @@ class Setting:
         return len({*self.values}) > 1
 
 
-def score_tables(runs: Sequence[RunData]) -> list[ScoreTable]:
+def score_tables(runs: Sequence[RunData]) -> list[EditionTable]:
     """Scores of runs and published results, best first, one table per edition."""
     evaluated = [(number, run, run.evaluation) for number, run in enumerate(runs) if run.evaluation]
     editions = dict.fromkeys(evaluation.edition for _, _, evaluation in evaluated)
@@ -80,11 +80,11 @@ def score_tables(runs: Sequence[RunData]) -> list[ScoreTable]:
     ]
 
 
-def run_summary(run: RunData, number: int) -> RunSummary:
+def run_figures(run: RunData, number: int) -> RunFigures:
     """Key figures of the run with that number on the page."""
     seconds, steps = (last_finite(run.metrics.get(name, [])) for name in ("seconds", "steps"))
     total = run.evaluation and run.evaluation.total
-    return RunSummary(
+    return RunFigures(
         name=run.name,
         color=series_name(number),
         edition=run.edition,
@@ -97,12 +97,12 @@ def run_summary(run: RunData, number: int) -> RunSummary:
     )
 
 
-def settings_table(runs: Sequence[RunData]) -> list[Setting]:
+def settings_table(runs: Sequence[RunData]) -> list[SettingRow]:
     """Settings of all runs by their full names, in the order of first appearance."""
     settings = [flat_settings(run.settings) for run in runs]
     names = dict.fromkeys(name for of_run in settings for name in of_run)
     return [
-        Setting(
+        SettingRow(
             name, [format_value(of_run[name]) if name in of_run else None for of_run in settings]
         )
         for name in names
@@ -135,7 +135,7 @@ def _best_periodic_evaluation(run: RunData) -> Estimate | None:
 
 def _score_table(
     edition: str, entries: Sequence[tuple[int, RunData, EvaluationFile]]
-) -> ScoreTable:
+) -> EditionTable:
     columns = _columns(evaluation for _, _, evaluation in entries)
     places = [(red, length) for red, lengths in columns.items() for length in lengths]
     rows = [_run_row(number, run, places) for number, run, _ in entries]
@@ -143,7 +143,7 @@ def _score_table(
     distinct = {(result.name, result.method): result for result in published}
     rows += [_published_row(result, places) for result in distinct.values()]
     rows.sort(key=lambda row: row.total.mean if row.total else -math.inf, reverse=True)
-    return ScoreTable(edition, columns, _mark_best_of_columns(rows))
+    return EditionTable(edition, columns, _mark_best_of_columns(rows))
 
 
 def _columns(evaluations: Iterable[EvaluationFile]) -> dict[str, list[int]]:

@@ -36,7 +36,7 @@ UNIVERSAL = "universal"  # folder of the training of the order-conditioned polic
 REACH_EPISODES = 200  # per scripted defender, to find the host types that red compromises
 
 
-class Listener(runner.Listener, Protocol):
+class SearchListener(runner.Listener, Protocol):
     """Callbacks of a search."""
 
     def on_training_start(
@@ -84,7 +84,7 @@ def create(path: Any, config: SearchConfig) -> runs.Run:
     return run
 
 
-def search(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:
+def search(run: runs.Run, listener: SearchListener, should_stop: Callable[[], bool]) -> bool:
     """Run or resume a search until its budget is spent.
 
     Args:
@@ -154,7 +154,7 @@ class _SearchLoop:
         self,
         run: runs.Run,
         config: SearchConfig,
-        callbacks: tuple[Listener, Callable[[], bool]],
+        callbacks: tuple[SearchListener, Callable[[], bool]],
         executor: TrainingExecutor,
     ) -> None:
         self.decisions = read_decisions(run.path)
@@ -187,18 +187,18 @@ class _SearchLoop:
     def _decide(self) -> bool:
         """Add the next decision; returns whether the budget allowed one."""
         config, decisions, ended = self._config, self.decisions, self._ended
-        allowance = next_allowance(config, sum(one.reserved_episodes for one in decisions))
+        allowance = next_allowance(config, sum(other.reserved_episodes for other in decisions))
         if not allowance:
             return False
         iteration = len(decisions)
-        pending = [one.order_number for one in decisions if not one.outcome]
+        pending = [other.order_number for other in decisions if not other.outcome]
         observations = add_pending(_latest_observations(ended), pending, config.search.gp_beta)
         proposal = propose(
             config.search.method, observations, iteration, config.run.seed, config.search.gp_beta
         )
         inherits = None
         if config.search.inherit and ended:
-            inherits = index_of_nearest(proposal.order, [one.order_number for one in ended])
+            inherits = index_of_nearest(proposal.order, [other.order_number for other in ended])
         decision = Decision.from_proposal(proposal, iteration)
         decisions.append(replace(decision, allowance=allowance, inherits=inherits))
         write_decisions(self._run.path, decisions)
@@ -213,7 +213,7 @@ class _SearchLoop:
         self._listener.on_training_start(decision, predicted, _episodes_of(ended))
         parent = None if decision.inherits is None else f"../{ended[decision.inherits].run}"
         # Early stopping would end the training after one update if the order has passed before.
-        has_passed = any(one.passes for one in ended if one.order == decision.order)
+        has_passed = any(other.passes for other in ended if other.order == decision.order)
         settings = self._config.training_config(
             decision.order_number,
             decision.iteration,
@@ -287,7 +287,7 @@ def _open_training(run: runs.Run, name: str, settings: TrainConfig) -> runs.Run:
 
 
 def _train_universal(
-    run: runs.Run, config: SearchConfig, listener: Listener, should_stop: Callable[[], bool]
+    run: runs.Run, config: SearchConfig, listener: SearchListener, should_stop: Callable[[], bool]
 ) -> bool:
     """Train one order-conditioned policy, then evaluate it on every order."""
     settings = config.universal_training_config()

@@ -34,7 +34,7 @@ ADAM_EPSILON = 1e-8
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 _relu_backward = torch.ops.aten.threshold_backward.grad_input
 
-ACTIVATE: dict[type[nn.Module], Callable[[torch.Tensor], torch.Tensor]] = {
+ACTIVATION_FORWARD: dict[type[nn.Module], Callable[[torch.Tensor], torch.Tensor]] = {
     nn.Tanh: torch.tanh_,
     nn.ReLU: torch.relu_,
 }
@@ -79,10 +79,10 @@ class Learner:
             MinibatchPart(part, len(rows)) for part in rows.tensor_split(1 + len(others))
         )
         pending = [
-            self._executor.submit(worker.run_in_thread, transitions, part, coefficients)
+            self._executor.submit(worker.write_gradient_in_thread, transitions, part, coefficients)
             for worker, part in zip(others, rest, strict=True)
         ]
-        terms = [own.run(transitions, first, coefficients)]
+        terms = [own.write_gradient(transitions, first, coefficients)]
         with stage("thread_wait"):
             terms += [future.result() for future in pending]
         torch.sum(
@@ -97,7 +97,7 @@ class Learner:
     def values(self, features: Float32s) -> Float32s:
         """Critic values of features, (..., features)."""
         rows = torch.from_numpy(features.reshape(-1, features.shape[-1]))
-        return self._critic.run(rows).reshape(features.shape[:-1]).numpy().copy()
+        return self._critic.forward(rows).reshape(features.shape[:-1]).numpy().copy()
 
     def arrays(self) -> Arrays:
         """Weights and Adam state by their names in a checkpoint."""
@@ -128,7 +128,7 @@ class Learner:
 
     @property
     def _adam_moments(self) -> dict[str, torch.Tensor]:
-        return {"exp_avg": self._optimizer.mean, "exp_avg_sq": self._optimizer.square}
+        return {"exp_avg": self._optimizer.exp_avg, "exp_avg_sq": self._optimizer.exp_avg_sq}
 
 
 class GradientWorker:
@@ -142,14 +142,16 @@ class GradientWorker:
         self._critic = MlpBackward(networks.critic, critic_gradient)
         self._features = torch.empty(0)
 
-    def run(
+    def write_gradient(
         self, transitions: Transitions, part: MinibatchPart, coefficients: LossCoefficients
     ) -> LossTerms:
         """Write the part's contribution to the gradient of the minibatch loss into `gradient`."""
         if len(self._features) != len(part.rows):
             self._features = torch.empty(len(part.rows), transitions.features.shape[1])
         features = torch.index_select(transitions.features, 0, part.rows, out=self._features)
-        outputs = NetworkOutputs(self._actor.run(features), self._critic.run(features)[:, 0])
+        outputs = NetworkOutputs(
+            self._actor.forward(features), self._critic.forward(features)[:, 0]
+        )
         gradient = NetworkOutputs(
             self._actor.output_gradient(), self._critic.output_gradient()[:, 0]
         )
@@ -158,12 +160,12 @@ class GradientWorker:
         self._critic.backward(features)
         return terms
 
-    def run_in_thread(
+    def write_gradient_in_thread(
         self, transitions: Transitions, part: MinibatchPart, coefficients: LossCoefficients
     ) -> LossTerms:
-        """Do the same in a thread outside all profiling stages."""
+        """Call `write_gradient` in a thread that no profiling stage covers yet."""
         with stage("update"):
-            return self.run(transitions, part, coefficients)
+            return self.write_gradient(transitions, part, coefficients)
 
 
 class MlpForward:
@@ -179,9 +181,9 @@ class MlpForward:
         self._buffers: list[torch.Tensor] = []  # outputs per layer, for the most rows so far
         self._outputs: list[torch.Tensor] = []  # the rows of the buffers in use
 
-    def run(self, inputs: torch.Tensor) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return one output row per input row; the next call overwrites them."""
-        activate = ACTIVATE[self._activation]
+        activate = ACTIVATION_FORWARD[self._activation]
         self._outputs = self._resized(self._buffers, self._outputs, len(inputs))
         *hidden, last = zip(self._biases, self._transposed, self._outputs, strict=True)
         for biases, weights, outputs in hidden:
@@ -241,25 +243,25 @@ class Adam:
     def __init__(self, weights: torch.Tensor) -> None:
         """Update these weights in place."""
         self.steps = 0
-        self.mean = torch.zeros_like(weights)
-        self.square = torch.zeros_like(weights)
+        self.exp_avg = torch.zeros_like(weights)
+        self.exp_avg_sq = torch.zeros_like(weights)
         self._weights = weights
         self._denominator = torch.zeros_like(weights)
 
     def step(self, gradient: torch.Tensor, learning_rate: float) -> None:
         """Take one step down the gradient."""
         self.steps += 1
-        mean_beta, square_beta = ADAM_BETAS
-        mean_correction, square_correction = (1 - beta**self.steps for beta in ADAM_BETAS)
-        self.mean.lerp_(gradient, 1 - mean_beta)
-        self.square.mul_(square_beta).addcmul_(gradient, gradient, value=1 - square_beta)
-        denominator = torch.sqrt(self.square, out=self._denominator)
-        denominator.div_(square_correction**0.5).add_(ADAM_EPSILON)
-        self._weights.addcdiv_(self.mean, denominator, value=-learning_rate / mean_correction)
+        beta1, beta2 = ADAM_BETAS
+        bias_correction1, bias_correction2 = (1 - beta**self.steps for beta in ADAM_BETAS)
+        self.exp_avg.lerp_(gradient, 1 - beta1)
+        self.exp_avg_sq.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        denominator = torch.sqrt(self.exp_avg_sq, out=self._denominator)
+        denominator.div_(bias_correction2**0.5).add_(ADAM_EPSILON)
+        self._weights.addcdiv_(self.exp_avg, denominator, value=-learning_rate / bias_correction1)
 
 
 def start_threads(count: int) -> ThreadPoolExecutor:
-    """Threads, at least one, in which PyTorch starts no threads of its own."""
+    """Start a pool of threads, at least one, in which PyTorch starts no threads of its own."""
     return ThreadPoolExecutor(max(1, count), initializer=set_torch_threads, initargs=(1,))
 
 

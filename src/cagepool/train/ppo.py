@@ -224,9 +224,9 @@ def gae_advantages(
         gamma: Discount factor.
         gae_lambda: Decay of the estimates.
     """
-    going_on = (~dones).astype(np.float32)
-    errors = rewards + gamma * values[1:] * going_on - values[:-1]
-    decay = np.float32(gamma * gae_lambda) * going_on
+    not_done = (~dones).astype(np.float32)
+    errors = rewards + gamma * values[1:] * not_done - values[:-1]
+    decay = np.float32(gamma * gae_lambda) * not_done
     advantages = np.empty_like(rewards)
     last = np.zeros_like(rewards[0])
     for step in reversed(range(len(rewards))):

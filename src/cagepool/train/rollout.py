@@ -235,7 +235,7 @@ class EnvSampler:
         self, actor: MlpForward, rollout: Rollout, step: int, uniforms: Float32s
     ) -> None:
         with stage("policy_forward"):
-            logits = actor.run(torch.from_numpy(rollout.features[step])).numpy()
+            logits = actor.forward(torch.from_numpy(rollout.features[step])).numpy()
         with stage("sampling"):
             masks = None if rollout.action_masks is None else rollout.action_masks[step]
             actions = rollout.actions[step]

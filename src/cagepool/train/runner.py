@@ -38,6 +38,16 @@ class Listener(Protocol):
         """Receive the score of a periodic evaluation."""
 
 
+class NullListener:
+    """Listener that ignores the progress."""
+
+    def on_update(self, row: Row, /) -> None:
+        """Do nothing."""
+
+    def on_evaluation(self, row: Row, score: PeriodicScore, /, *, is_best: bool) -> None:
+        """Do nothing."""
+
+
 @dataclass
 class Progress:
     """State of a run that is not in the trainer."""

@@ -3,20 +3,20 @@
 const FRAME = { width: 268, height: 130, left: 34, right: 8, top: 10, bottom: 18 };
 
 class Chart {
-  constructor(holder, onStep) {
+  constructor(container, onStep) {
     this.svg = element("svg", { viewBox: `0 0 ${FRAME.width} ${FRAME.height}`, role: "img" });
     this.svg.setAttribute("preserveAspectRatio", "none");
-    holder.append(this.svg);
+    container.append(this.svg);
     const seek = (event) => event.buttons && onStep(this.stepAt(event));
     this.svg.addEventListener("pointerdown", seek);
     this.svg.addEventListener("pointermove", seek);
-    new ResizeObserver(() => this.fit(holder)).observe(holder);
+    new ResizeObserver(() => this.fit(container)).observe(container);
   }
 
-  /** Fit the view box to the pixel size of the holder: text keeps its size. */
-  fit(holder) {
-    this.width = Math.max(holder.clientWidth, 120);
-    this.height = Math.max(holder.clientHeight, 110);
+  /** Fit the view box to the pixel size of the container: text keeps its size. */
+  fit(container) {
+    this.width = Math.max(container.clientWidth, 120);
+    this.height = Math.max(container.clientHeight, 110);
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     if (this.sums) {
       this.load(this.sums);

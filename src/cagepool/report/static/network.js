@@ -95,17 +95,17 @@ function route(from, to) {
 }
 
 class Network {
-  constructor(holder, network) {
+  constructor(container, network) {
     this.network = network;
-    this.holder = holder;
+    this.container = container;
     this.narrow = null;
     this.shown = null;
-    new ResizeObserver(() => this.fit()).observe(holder);
+    new ResizeObserver(() => this.fit()).observe(container);
     this.fit();
   }
 
   fit() {
-    const narrow = this.holder.clientWidth < 620;
+    const narrow = this.container.clientWidth < 620;
     if (narrow === this.narrow) return;
     this.narrow = narrow;
     this.places = layout(this.network, narrow);
@@ -130,7 +130,7 @@ class Network {
     }
     this.layer = element("g");
     this.svg.append(this.layer);
-    this.holder.replaceChildren(this.svg);
+    this.container.replaceChildren(this.svg);
   }
 
   patterns() {

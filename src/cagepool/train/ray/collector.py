@@ -169,7 +169,7 @@ class _RemoteWorker:
 
     def start(self, weights: Any) -> None:
         self._weights = weights
-        # Two return values: the kept snapshot must not keep the rollout in the object store.
+        # Two return values, so that the snapshot does not keep the rollout in the object store.
         self._pending = self._actor.collect.options(num_returns=2).remote(weights)
 
     def wait(self) -> CollectedRollout:

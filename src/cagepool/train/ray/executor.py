@@ -12,8 +12,6 @@ from ray.exceptions import RayError, RayTaskError
 
 from cagepool import runs
 from cagepool.train import runner
-from cagepool.train.evaluation import PeriodicScore
-from cagepool.train.logging import Row
 from cagepool.train.ray import cluster_connection
 
 POLL_SECONDS = 0.5  # between two calls of `should_stop`
@@ -80,22 +78,12 @@ class RayExecutor:
         self._tasks[path] = task.remote(path.name, self._inputs[path])
 
 
-class _NullListener:
-    """Ignores the progress of a training on another node."""
-
-    def on_update(self, row: Row, /) -> None:
-        """Do nothing."""
-
-    def on_evaluation(self, row: Row, score: PeriodicScore, /, *, is_best: bool) -> None:
-        """Do nothing."""
-
-
 def _train(name: str, inputs: Files) -> Files:
     """Train the run of this name in a temporary folder; returns the files of its run folder."""
     with TemporaryDirectory() as folder:
         _write_files(Path(folder), inputs)
         run = runs.open_run(Path(folder) / name)
-        runner.train(run, _NullListener(), lambda: False)
+        runner.train(run, runner.NullListener(), lambda: False)
         return _read_files(run.path, run.path)
 
 
