@@ -27,7 +27,7 @@ from tests.cli.command import cagepool
             "unknown flag --n-env, did you mean --n-envs\\?",
         ),
         (("runs", "--zzz"), "unknown flag --zzz; cagepool runs --help lists the flags"),
-        (("bench", "enginee"), "what must be one of .*; got 'enginee', did you mean engine\\?"),
+        (("bench", "enginee"), "name must be one of .*; got 'enginee', did you mean engine\\?"),
         (
             ("train", "--backend", "natve"),
             "--backend must be one of auto, .*; got 'natve', did you mean native\\?",

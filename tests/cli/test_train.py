@@ -18,6 +18,7 @@ from cagepool.cli.main import run
 from cagepool.evaluate.policy import load
 from tests.cli.command import PLAIN
 from tests.cli.short_training import SHORT_FLAGS, Capture
+from tests.environment import environ_without_coverage
 from tests.train.run_results import run_results
 
 ENDLESS = ("--total-episodes", "1000000", "--checkpoint-seconds", "1000000")
@@ -38,6 +39,7 @@ def plain_output(monkeypatch: pytest.MonkeyPatch) -> None:
 def start_python(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, *arguments],
+        env=environ_without_coverage(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

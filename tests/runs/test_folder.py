@@ -12,6 +12,7 @@ import pytest
 
 from cagepool import runs
 from cagepool.types import Arrays
+from tests.environment import environ_without_coverage
 
 OLD_FOLDER = Path(__file__).parent / "old_folder"
 SETTINGS = {"run": {"seed": 3}}
@@ -19,7 +20,11 @@ SETTINGS = {"run": {"seed": 3}}
 
 def python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *arguments],
+        env=environ_without_coverage(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
