@@ -1,5 +1,6 @@
 """The wheel works in a clean environment and on other machines of the same kind."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -44,7 +45,9 @@ def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that `make wheel` builds, outside of the source folder."""
     folder = tmp_path_factory.mktemp("dist")
-    run("make", "wheel", f"DIST={folder}")
+    with Path(__file__).open("rb") as lock:  # test processes share the build folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run("make", "wheel", f"DIST={folder}")
     (path,) = folder.glob("cagepool-*.whl")
     return path
 
