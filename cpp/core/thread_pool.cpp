@@ -1,21 +1,11 @@
 #include "core/thread_pool.hpp"
 
-#if !defined(_WIN32)
-#include <unistd.h>
-#endif
-
 #include <utility>
+
+#include "core/fork.hpp"
 
 namespace cagepool {
 namespace {
-
-std::int64_t process_id() {
-#if defined(_WIN32)
-  return 0;  // Windows has no fork
-#else
-  return getpid();
-#endif
-}
 
 /// Spin for about twenty microseconds, or until the condition holds.
 template <class Condition>
@@ -32,7 +22,7 @@ void spin_until(Condition holds) {
 }  // namespace
 
 ThreadPool::ThreadPool(int threads)
-    : owner_(process_id()), ranges_(static_cast<std::size_t>(threads)) {
+    : owner_(process_generation()), ranges_(static_cast<std::size_t>(threads)) {
   try {
     for (std::size_t range = 1; range < ranges_.size(); ++range) {
       threads_.emplace_back([this, range] { work_in_thread(range); });
@@ -45,7 +35,7 @@ ThreadPool::ThreadPool(int threads)
 
 ThreadPool::~ThreadPool() { stop(); }
 
-bool ThreadPool::is_of_this_process() const { return owner_ == process_id(); }
+bool ThreadPool::is_of_this_process() const { return owner_ == process_generation(); }
 
 void ThreadPool::stop() {
   {

@@ -40,7 +40,7 @@ class ThreadPool {
   void work_in_thread(std::size_t own_range);
   void take_chunks(std::size_t own_range);
 
-  const std::int64_t owner_;  // process id
+  const std::uint64_t owner_;  // process generation
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;

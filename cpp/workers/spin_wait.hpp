@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+
+#include "workers/completions.hpp"
+
 namespace cagepool {
 
 /// Spin-then-block wait until a file descriptor is readable.
@@ -18,8 +22,13 @@ class SpinWait {
   /// timeout means no limit. A signal ends the wait early.
   bool wait(double timeout_s);
 
+  /// Wait in the same way until there are `count` completions or the descriptor is readable. No
+  /// worker has to wake this process while it spins.
+  void wait_for(Completions& completions, std::int32_t count, double timeout_s);
+
  private:
-  bool spin();
+  template <class IsReady>
+  bool spin(IsReady is_ready);
   bool is_readable(int timeout_ms) const;
 
   int descriptor_;

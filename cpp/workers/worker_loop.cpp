@@ -14,9 +14,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kPipeBytes = 1 << 16;  // capacity of a pipe
 
-// Answers are held back for at most this time, so that environments whose step takes microseconds
-// share one answer: each answer wakes the reader.
-constexpr auto kMaxAnswerDelay = std::chrono::microseconds(200);
+// Completions are held back for at most this time, so that environments whose step takes
+// microseconds are posted together: each post may wake the parent.
+constexpr auto kMaxPostDelay = std::chrono::microseconds(200);
 
 /// Write all bytes; false if the pipe has no reader.
 bool write_all(int pipe, const void* bytes, std::size_t count) {
@@ -33,8 +33,10 @@ bool write_all(int pipe, const void* bytes, std::size_t count) {
 
 }  // namespace
 
-WorkerLoop::WorkerLoop(EnvStepper& envs, std::int32_t env_count, std::int32_t first_env)
+WorkerLoop::WorkerLoop(EnvStepper& envs, Completions completions, std::int32_t env_count,
+                       std::int32_t first_env)
     : envs_(envs),
+      completions_(completions),
       first_env_(first_env),
       all_envs_(static_cast<std::size_t>(env_count)),
       buffer_(kPipeBytes / sizeof(std::int32_t)) {
@@ -64,21 +66,28 @@ bool WorkerLoop::answer(int answers, std::span<const std::int32_t> words) {
     envs_.step(words[done] - first_env_);
     ++done;
     const auto now = Clock::now();
-    if (done < words.size() && now - group_start < kMaxAnswerDelay) continue;
-    if (!send(answers, words.subspan(sent, done - sent))) return false;
+    if (done < words.size() && now - group_start < kMaxPostDelay) continue;
+    if (!post(answers, words.subspan(sent, done - sent))) return false;
     sent = done;
     group_start = now;
   }
   return true;
 }
 
+// One answer in the pipe: the parent gets all environments or none, even if this process is killed.
 bool WorkerLoop::answer_all(int answers) {
   for (const std::int32_t env : all_envs_) envs_.step(env - first_env_);
-  return send(answers, all_envs_);
+  return send(answers, envs_.take_message(), all_envs_);
 }
 
-bool WorkerLoop::send(int answers, std::span<const std::int32_t> words) {
+bool WorkerLoop::post(int answers, std::span<const std::int32_t> words) {
   const std::string message = envs_.take_message();
+  if (!message.empty()) return send(answers, message, words);
+  return !completions_.post(words) || write_all(answers, &kWakeWord, sizeof(kWakeWord));
+}
+
+bool WorkerLoop::send(int answers, const std::string& message,
+                      std::span<const std::int32_t> words) {
   return write_all(answers, message.data(), message.size()) &&
          write_all(answers, words.data(), words.size_bytes());
 }

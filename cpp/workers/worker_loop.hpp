@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "workers/completions.hpp"
 #include "workers/spin_wait.hpp"
 
 namespace cagepool {
@@ -16,6 +17,8 @@ namespace cagepool {
 // step it, or as the answer that its step is done.
 constexpr std::int32_t kAllWord = -1;      // step all environments of the worker, with one answer
 constexpr std::int32_t kMessageWord = -2;  // a control message follows; Python handles it
+constexpr std::int32_t kWakeWord =
+    -3;  // answer: the completions that the parent waits for are there
 
 /// The environments of one worker. `local_index` is an index within the worker.
 class EnvStepper {
@@ -40,20 +43,23 @@ struct Request {
 class WorkerLoop {
  public:
   /// @param first_env Index, among the environments of all workers, of this worker's first.
-  WorkerLoop(EnvStepper& envs, std::int32_t env_count, std::int32_t first_env);
+  WorkerLoop(EnvStepper& envs, Completions completions, std::int32_t env_count,
+             std::int32_t first_env);
 
   /// Wait for a request and read it. The result is valid until the next call.
   Request read_request(int requests, SpinWait& wait);
 
-  /// Step the environments that `words` name and write one answer per group that is done. False if
-  /// the answer pipe has no reader.
+  /// Step the environments that `words` name and post each group that is done, or write it to the
+  /// answer pipe if a message comes with it. False if the answer pipe has no reader.
   bool answer(int answers, std::span<const std::int32_t> words);
 
  private:
   bool answer_all(int answers);
-  bool send(int answers, std::span<const std::int32_t> words);
+  bool post(int answers, std::span<const std::int32_t> words);
+  bool send(int answers, const std::string& message, std::span<const std::int32_t> words);
 
   EnvStepper& envs_;
+  Completions completions_;
   std::int32_t first_env_;
   std::vector<std::int32_t> all_envs_;
   std::vector<std::int32_t> buffer_;

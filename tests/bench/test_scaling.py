@@ -3,6 +3,7 @@
 import time
 from contextlib import ExitStack
 
+import psutil
 import pytest
 
 from cagepool.bench import scaling
@@ -62,7 +63,8 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> Figures:
     for name in ("Workers", "Gymnasium"):
         monkeypatch.setattr(scaling, name, FakeContender)
     pace = Pace(repetitions=2, seconds=0.001)
-    return measure_scaling(ScalingConfig(pace=pace, sizes=(1, 3), max_pipes=1), lambda *_: None)
+    config = ScalingConfig(pace=pace, sizes=(1, 3), max_pipes=1, busy_sizes=(3,))
+    return measure_scaling(config, lambda *_: None)
 
 
 def test_every_backend_is_measured_at_every_number_that_it_can_do(figures: Figures) -> None:
@@ -74,6 +76,9 @@ def test_every_backend_is_measured_at_every_number_that_it_can_do(figures: Figur
         "cheap 3": {"sync", "workers"},
         "costly 1": {"sync", "workers", "pipes"},
         "costly 3": {"sync", "workers"},
+        "busy: CAGE-2 3": {"native", "sync", "workers"},
+        "busy: cheap 3": {"sync", "workers"},
+        "busy: costly 3": {"sync", "workers"},
     }
     assert figures.facts["left_out"].startswith("pipes above 1 environments")
 
@@ -94,6 +99,8 @@ def test_efficiency_and_recommendation_follow_from_the_rates(figures: Figures) -
 
 def test_the_choice_of_auto_is_compared_with_the_fastest(figures: Figures) -> None:
     for group, measured in figures.groups.items():
+        if group.startswith(scaling.BUSY):
+            continue
         kind, size = group.rsplit(" ", 1)
         auto = figures.facts["scaling"][kind]["auto"][size]
         rate = rates(measured)
@@ -101,6 +108,20 @@ def test_the_choice_of_auto_is_compared_with_the_fastest(figures: Figures) -> No
         assert ratio == round(rate[auto["choice"]] / rate[auto["fastest"]], 3)
     choices = figures.facts["scaling"]["CAGE-2"]["auto"].values()
     assert {auto["choice"] for auto in choices} == {"native"}
+
+
+def test_the_choice_is_measured_beside_busy_processes_too(figures: Figures) -> None:
+    groups = [name.partition(": auto")[0] for name in figures.ratios]
+    assert groups == list(figures.groups)
+
+
+def test_busy_processes_run_only_meanwhile() -> None:
+    before = set(psutil.Process().children())
+    with scaling._run_busy_processes(2):
+        busy = set(psutil.Process().children()) - before
+        assert len(busy) == 2
+        assert all(process.is_running() for process in busy)
+    assert not any(process.is_running() for process in busy)
 
 
 def test_cpu_time_has_that_of_worker_processes() -> None:

@@ -1,8 +1,12 @@
 """Benches of worker processes."""
 
+from contextlib import ExitStack
+from functools import partial
+
 import pytest
 
 from cagepool.bench import workers
+from cagepool.bench.contenders import BareLoops, SleepingEnv
 from cagepool.bench.measure import Figures, Pace
 from cagepool.bench.schema import rates
 from cagepool.bench.workers import (
@@ -58,8 +62,8 @@ def test_the_start_of_the_workers_is_measured(overhead: tuple[Figures, set[str]]
 def test_throughput_with_stragglers_is_a_share_of_the_ideal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(workers, "Workers", FakeContender)
-    monkeypatch.setattr(workers, "Gymnasium", FakeContender)
+    for name in ("Workers", "Gymnasium", "BareLoops"):
+        monkeypatch.setattr(workers, name, FakeContender)
     config = StragglersConfig(pace=PACE, waiting_envs=2, computing_envs=2)
     figures = measure_stragglers(config, lambda *_: None)
     ideal = figures.facts["ideal_steps_per_second"]
@@ -69,3 +73,13 @@ def test_throughput_with_stragglers_is_a_share_of_the_ideal(
     share = figures.ratios["one slow: Gymnasium, pipes / ideal"]
     assert share == round(rate["Gymnasium, pipes"] / ideal["one slow"], 3)
     assert "one slow, computing: cagepool, barrier / ideal" in figures.ratios
+    share = figures.ratios["one slow: cagepool, barrier / bare loops"]
+    assert share == round(rate["cagepool, barrier"] / rate["bare loops"], 3)
+
+
+def test_bare_loops_count_the_steps_of_all_processes() -> None:
+    with ExitStack() as stack:
+        bare = BareLoops(name="bare", env_fns=[partial(SleepingEnv, 0.002)] * 2)(stack)
+        assert bare.steps_per_call == 2
+        # A call is two steps of 2 ms on average, at the same time.
+        assert bare.timer(50) > 50 * 0.002 / 2

@@ -1,31 +1,107 @@
-"""Backend `auto` follows its cost model, and tries an environment only if that matters."""
+"""Backend `auto` follows its measurement, and tries an environment only if that matters."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
-from cagepool.bench.contenders import DummyEnv
+from cagepool import make_vec
+from cagepool.bench.contenders import ComputingEnv, DummyEnv
 from cagepool.envs import auto_backend
+from cagepool.envs.auto_backend import StepCost
+from cagepool.envs.workers.shared_memory import missing_system_calls
+
+
+def set_times(
+    monkeypatch: pytest.MonkeyPatch, times: Callable[[int, StepCost], tuple[float, float]]
+) -> None:
+    """Replace the measurement: seconds of `sync` and `workers`; there are two cores."""
+    monkeypatch.setattr(auto_backend, "usable_cores", lambda: 2)
+    monkeypatch.setattr(auto_backend, "rehearse", lambda num_envs, cost, _: times(num_envs, cost))
 
 
 @pytest.mark.parametrize(
-    ("num_envs", "step_s", "processes", "expected"),
-    [
-        (2, 1e-6, 2, False),
-        (2, 20e-6, 2, True),
-        (5, 1e-6, 2, False),
-        (5, 10e-6, 2, True),
-        (100, 0.0, 2, True),
-        (5, 1e-2, 1, False),
-    ],
+    ("sync_s", "workers_s", "expected"),
+    [(1.0, 0.5, "workers"), (1.0, 0.95, "sync"), (1.0, 25.0, "sync")],
 )
-def test_processes_are_taken_where_they_save_more_than_they_cost(
-    num_envs: int, step_s: float, processes: int, expected: bool
+@pytest.mark.parametrize("num_envs", [2, 20, 1000])
+def test_processes_are_taken_where_the_measurement_finds_them_clearly_faster(
+    sync_s: float, workers_s: float, expected: str, num_envs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert auto_backend.is_worthwhile("workers", num_envs, step_s, processes) == expected
+    set_times(monkeypatch, lambda *_: (sync_s, workers_s))
+    monkeypatch.setattr(auto_backend, "measure_step", lambda _: StepCost(1e-6))
+    assert auto_backend.choose_backend([DummyEnv] * num_envs) == expected
+
+
+def test_the_cost_of_a_step_decides_where_overhead_alone_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_times(monkeypatch, lambda _, cost: (1.0, 0.5 if cost.compute_s > 1e-3 else 2.0))
+    assert auto_backend.choose_backend([DummyEnv] * 2) == "sync"
+    assert auto_backend.choose_backend([partial(ComputingEnv, 2e-3)] * 2) == "workers"
+
+
+def test_long_steps_take_processes_without_a_rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = StepCost(auto_backend.MAX_REHEARSED_S)
+
+    def times(_: int, cost: StepCost) -> tuple[float, float]:
+        assert cost != long
+        return 1.0, 2.0
+
+    set_times(monkeypatch, times)
+    monkeypatch.setattr(auto_backend, "measure_step", lambda _: long)
+    assert auto_backend.choose_backend([DummyEnv] * 3) == "workers"
+
+
+def test_one_core_is_no_place_for_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_times(monkeypatch, lambda *_: (1.0, 0.1))
+    monkeypatch.setattr(auto_backend, "usable_cores", lambda: 1)
+    assert auto_backend.choose_backend([DummyEnv] * 100) == "sync"
+
+
+def test_without_worker_processes_a_model_of_pipes_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(auto_backend, "usable_cores", lambda: 2)
+    monkeypatch.setattr(auto_backend, "missing_system_calls", lambda: ["epoll"])
+    assert auto_backend.choose_backend([DummyEnv] * 20) == "sync"
+    assert auto_backend.choose_backend([partial(ComputingEnv, 2e-3)] * 20) == "pipes"
+
+
+@pytest.mark.skipif(bool(missing_system_calls()), reason="worker processes need Linux")
+def test_a_rehearsal_takes_at_least_the_time_of_the_work_in_it() -> None:
+    sync_s, workers_s = auto_backend.rehearse(4, StepCost(1e-3), 2)
+    assert sync_s >= 4e-3
+    assert workers_s >= 2e-3
+    sync_s, workers_s = auto_backend.rehearse(4, StepCost(0.0, 1e-3), 2)
+    assert sync_s >= 4e-3
+    assert workers_s >= 2e-3
+
+
+def test_a_rehearsal_leaves_no_thread_and_no_descriptor_behind() -> None:
+    process = psutil.Process()
+    auto_backend.rehearse(2, StepCost(0.0), 2)
+    before = (process.num_threads(), process.num_fds())
+    auto_backend.rehearse(2, StepCost(0.0), 2)
+    assert (process.num_threads(), process.num_fds()) == before
+
+
+def test_the_choice_is_visible(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for workers_s, expected in ((0.5, "workers"), (2.0, "sync")):
+        set_times(monkeypatch, lambda *_, seconds=workers_s: (1.0, seconds))
+        caplog.clear()
+        with caplog.at_level("INFO", logger="cagepool.envs.auto_backend"):
+            envs = make_vec(2, env=DummyEnv)
+        assert envs.metadata["backend"] == expected
+        assert f"backend 'auto' is '{expected}' for 2 environments" in caplog.text
+        envs.close()
 
 
 def test_a_step_of_all_takes_as_long_as_the_fullest_process() -> None:
@@ -59,27 +135,43 @@ class Counted(DummyEnv):
 
 def test_a_trial_is_short_resets_what_has_ended_and_closes() -> None:
     env = Counted()
-    assert auto_backend.measure_step_s(lambda: env) is not None
+    assert auto_backend.measure_step(lambda: env) is not None
     assert 1 <= env.steps <= auto_backend.TRIAL_STEPS
     assert env.resets == 1 + env.steps // 3
     assert env.closed
 
 
-def test_no_environment_is_tried_where_its_cost_cannot_matter(
+def test_every_environment_that_is_tried_is_closed_and_at_most_one_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(auto_backend, "usable_cores", lambda: 2)
     made: list[Counted] = []
 
     def make() -> Counted:
         made.append(Counted())
         return made[-1]
 
+    set_times(monkeypatch, lambda num_envs, _: (1.0, 0.5 if num_envs > 100 else 2.0))
     assert auto_backend.choose_backend([make]) == "sync"
     assert auto_backend.choose_backend([make] * 1000) == "workers"
     assert made == []
-    auto_backend.choose_backend([make] * 3)
-    assert len(made) == 1
+    assert auto_backend.choose_backend([make] * 3) == "sync"
+    (tried,) = made
+    assert tried.closed
+
+
+class Failing(Counted):
+    def step(self, action: np.int64) -> Any:
+        super().step(action)
+        raise RuntimeError("broken")
+
+
+def test_an_environment_that_fails_in_its_trial_is_closed_and_left_to_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    env = Failing()
+    set_times(monkeypatch, lambda *_: (1.0, 2.0))
+    assert auto_backend.choose_backend([lambda: env] * 3) == "workers"
+    assert env.closed
 
 
 def test_the_page_states_the_costs_that_are_reckoned_with() -> None:

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Literal, Protocol, TypeAlias
 
+from cagepool import _optional
 from cagepool.bench.measure import Figures, Pace, Progress
 from cagepool.bench.schema import BenchResult
 
 QUICK = Pace(repetitions=7, seconds=0.02)
 QUICKEST = Pace(repetitions=7, seconds=0.01)  # for benches with many contenders
-TORCH = {"torch": "pip install 'cagepool[train]'"}
-BenchName: TypeAlias = Literal["engine", "workers", "scaling", "stragglers", "train"]
+JAX = {"jax": _optional.remedy("jax", "jax")}
+TORCH = {"torch": _optional.remedy("train", "torch")}
+BenchName: TypeAlias = Literal["engine", "workers", "scaling", "stragglers", "train", "jax"]
 
 
 class MeasureFunction(Protocol):
@@ -85,7 +87,7 @@ def _stragglers(progress: Progress, *, quick: bool) -> Figures:
 def _scaling(progress: Progress, *, quick: bool) -> Figures:
     from cagepool.bench.scaling import ScalingConfig, measure_scaling  # noqa: PLC0415
 
-    small = ScalingConfig(pace=QUICKEST, sizes=(1, 2, 20), max_pipes=2)
+    small = ScalingConfig(pace=QUICKEST, sizes=(1, 2, 20), max_pipes=2, busy_sizes=(20,))
     return measure_scaling(small if quick else ScalingConfig(), progress)
 
 
@@ -96,10 +98,18 @@ def _train(progress: Progress, *, quick: bool) -> Figures:
     return measure_training(small if quick else TrainBenchConfig(), progress)
 
 
+def _jax(progress: Progress, *, quick: bool) -> Figures:
+    from cagepool.bench.jax import JaxConfig, measure_jax  # noqa: PLC0415
+
+    small = JaxConfig(pace=QUICKEST, sizes=(100,))
+    return measure_jax(small if quick else JaxConfig(), progress)
+
+
 BENCHES: dict[BenchName, Bench] = {
     "engine": Bench("native games", _engine),
     "workers": Bench("worker processes compared with other vector environments", _workers),
     "scaling": Bench("throughput by number of environments and backend", _scaling),
     "stragglers": Bench("environments of unequal speed, barrier and asynchronous", _stragglers),
     "train": Bench("training compared with Stable-Baselines3", _train, TORCH),
+    "jax": Bench("games in JAX compared with the core", _jax, JAX),
 }

@@ -50,6 +50,16 @@ class DummyEnv(gym.Env[Float32s, np.int64]):
         """Return the same observation."""
         return self._observation, 0.0, False, False, {}
 
+    def step_for(self, seconds: float) -> int:
+        """Step without any communication; returns the number of steps in this time."""
+        end = time.perf_counter() + seconds
+        steps = 0
+        while True:
+            self.step(np.int64(0))
+            if time.perf_counter() >= end:
+                return steps
+            steps += 1
+
 
 class SleepingEnv(DummyEnv):
     """Environment that sleeps in each step: log-normal durations, at most 4 times the mean."""
@@ -130,6 +140,35 @@ class Workers:
             timer = _async_timer(envs, self.min_ready, random_actions(count, self.action_count))
         else:
             timer = _step_timer(envs, count, self.action_count)
+        return Contender(name=self.name, settings=settings, steps_per_call=count, timer=timer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareLoops:
+    """One process per environment, which steps it in a loop without any communication."""
+
+    name: str
+    env_fns: Sequence[EnvFn]
+
+    def __call__(self, stack: ExitStack) -> Contender:
+        """Start the processes."""
+        count = len(self.env_fns)
+        envs = stack.enter_context(WorkerVectorEnv(self.env_fns, workers=count, timeout=None))
+        envs.reset(seed=0)
+        steps_per_second = 10.0 * count
+
+        def timer(calls: int, /) -> float:
+            """Return the seconds of `calls` steps per environment on average."""
+            nonlocal steps_per_second
+            seconds = calls * count / steps_per_second
+            steps = 0
+            while not steps:
+                steps = sum(envs.call("step_for", seconds))
+                seconds *= 1 if steps else 2
+            steps_per_second = steps / seconds
+            return calls * count / steps_per_second
+
+        settings: dict[str, Setting] = {"environments": count, "workers": count}
         return Contender(name=self.name, settings=settings, steps_per_call=count, timer=timer)
 
 

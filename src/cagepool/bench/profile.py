@@ -22,6 +22,7 @@ from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
 from cagepool.envs.env_fns import is_cage2
 from cagepool.envs.make import CYBORG, make_training_vec
 from cagepool.envs.space_tree import map_tree
+from cagepool.runs import read_json
 from cagepool.sim import dtypes, orders
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.types import Bools, Int64s
@@ -432,7 +433,7 @@ def write_profile(profile: Profile, path: Path) -> None:
 
 def read_profile(path: Path) -> Profile:
     """Read a profile that `write_profile` wrote."""
-    return msgspec.json.decode(path.read_bytes(), type=Profile)
+    return read_json(path, Profile, follow_link=True)
 
 
 def write_speedscope(profile: Profile, path: Path) -> None:

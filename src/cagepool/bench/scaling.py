@@ -1,11 +1,13 @@
 """Scaling: throughput by number of environments and backend, and the choice of `backend="auto"`."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,6 +37,13 @@ KINDS: dict[str, EnvFn] = {
     "cheap": DummyEnv,
     "costly": partial(ComputingEnv, COMPUTE_SECONDS),
 }
+BUSY = "busy:"  # beginning of the names of groups that are measured beside busy processes
+_BUSY_PROGRAM = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    sum(range(100_000))
+"""
 Curve: TypeAlias = Mapping[int, float]
 """Steps per second by number of environments."""
 
@@ -48,6 +57,9 @@ class ScalingConfig:
     """Numbers of environments; 1 must be among them."""
     max_pipes: int = 200
     """Largest number of environments for Gymnasium's pipes, which start one process each."""
+    busy_sizes: tuple[int, ...] = (1, 2, 5, 20, 100, 1000)
+    """Numbers of environments that are measured again beside busy processes."""
+    busy_processes: int = 2
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -60,7 +72,9 @@ def measure_scaling(config: ScalingConfig, progress: Progress) -> Figures:
     sweep = _Sweep(config)
     groups = measure_groups(sweep.groups(), config.pace, progress)
     facts = {
-        "left_out": f"pipes above {config.max_pipes} environments: one process per environment",
+        "left_out": f"pipes above {config.max_pipes} environments: one process per environment; "
+        "pipes beside busy processes",
+        "busy_processes": config.busy_processes,
         "cost_model": _cost_model(curves(groups, "cheap")),
         "scaling": {kind: _scaling(kind, groups, sweep) for kind in KINDS},
     }
@@ -174,16 +188,20 @@ class _Sweep:
         """Backend that `auto` chooses, by group."""
 
     def groups(self) -> Iterator[tuple[str, list[MakeContender]]]:
-        for kind, env_fn in KINDS.items():
-            for size in self._config.sizes:
-                group = f"{kind} {size}"
-                self._timers[group] = {}
-                is_native = env_fn is Cage2Env
-                self.auto[group] = (
-                    "native" if is_native else auto_backend.choose_backend([env_fn] * size)
-                )
-                contenders = _contenders(env_fn, size, self._config.max_pipes)
-                yield group, [partial(self._timed, group, name, make) for name, make in contenders]
+        for kind, size in product(KINDS, self._config.sizes):
+            yield self._group(f"{kind} {size}", KINDS[kind], size, self._config.max_pipes)
+        with _run_busy_processes(self._config.busy_processes):
+            for kind, size in product(KINDS, self._config.busy_sizes):
+                yield self._group(f"{BUSY} {kind} {size}", KINDS[kind], size, 0)
+
+    def _group(
+        self, group: str, env_fn: EnvFn, size: int, max_pipes: int
+    ) -> tuple[str, list[MakeContender]]:
+        self._timers[group] = {}
+        is_native = env_fn is Cage2Env
+        self.auto[group] = "native" if is_native else auto_backend.choose_backend([env_fn] * size)
+        contenders = _contenders(env_fn, size, max_pipes)
+        return group, [partial(self._timed, group, name, make) for name, make in contenders]
 
     def steps_per_cpu_second(self, kind: str, size: int, backend: str) -> float:
         """Environment steps per second of CPU time, the warm-up included."""
@@ -194,6 +212,17 @@ class _Sweep:
         contender = make(stack)
         timer = self._timers[group][name] = CpuTimer(contender.timer)
         return replace(contender, name=name, timer=timer)
+
+
+@contextmanager
+def _run_busy_processes(count: int) -> Iterator[None]:
+    """Run processes that compute all the time; they end with this one at the latest."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            process = subprocess.Popen([sys.executable, "-c", _BUSY_PROGRAM])
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        yield
 
 
 def _contenders(env_fn: EnvFn, size: int, max_pipes: int) -> Iterator[tuple[str, MakeContender]]:

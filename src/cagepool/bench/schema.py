@@ -8,6 +8,8 @@ from typing import Annotated, Any, Self, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
+from cagepool.runs import MAX_JSON_BYTES, RunFileError, read_bytes
+
 Setting: TypeAlias = str | bool | int | float
 Settings: TypeAlias = Mapping[str, Setting]
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
@@ -97,14 +99,13 @@ def read_result(path: Path) -> BenchResult:
     """Read a result file.
 
     Raises:
-        ValueError: the file cannot be read or is not a bench result.
+        RunFileError: the file cannot be read or is not a bench result.
     """
+    content = read_bytes(path, MAX_JSON_BYTES, follow_link=True)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=BenchResult)
-    except OSError as error:
-        raise ValueError(f"{path} must be a file that can be read: {error}") from None
-    except msgspec.DecodeError as error:
-        raise ValueError(f"{path} must be a result of `cagepool bench`: {error}") from None
+        return msgspec.json.decode(content, type=BenchResult)
+    except (ValueError, RecursionError) as error:
+        raise RunFileError(f"{path} must be a result of `cagepool bench`: {error}") from None
 
 
 def write_result(result: BenchResult, path: Path) -> None:

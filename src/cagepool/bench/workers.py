@@ -2,7 +2,8 @@
 
 The overhead is measured with environments that cost almost nothing, and compared with that of
 other libraries. The stragglers bench compares `step` (barrier) and `send`/`recv` (asynchronous)
-with the throughput at which no environment waits for another.
+with the throughput at which no environment waits for another, and with that of bare loops:
+processes that step their own environment without any communication.
 """
 
 import time
@@ -16,6 +17,7 @@ import psutil
 
 from cagepool.bench import system_load
 from cagepool.bench.contenders import (
+    BareLoops,
     ComputingEnv,
     DummyEnv,
     Gymnasium,
@@ -31,6 +33,7 @@ from cagepool.envs.env_fns import EnvFn
 from cagepool.envs.workers.pool import usable_cores
 
 BARRIER, ASYNCHRONOUS = "cagepool, barrier", "cagepool, asynchronous"
+BARE = "bare loops"
 MAX_PEER_PROCESSES = 100  # of libraries that start one process per environment
 
 SLEEP_SECONDS = 0.005  # mean
@@ -132,13 +135,13 @@ def measure_stragglers(config: StragglersConfig, progress: Progress) -> Figures:
     """Measure environments of unequal speed."""
     groups = measure_groups(_straggler_groups(config), config.pace, progress)
     ideal = ideal_rates(config)
-    ratios = {
-        f"{group}: {measurement.name} / ideal": round(
-            measurement.steps_per_second / ideal[group], 3
-        )
-        for group, measurements in groups.items()
-        for measurement in measurements
-    }
+    ratios = {}
+    for group, measurements in groups.items():
+        rate = rates(measurements)
+        references = {"ideal": ideal[group], BARE: rate.get(BARE)}
+        for name, (reference, reference_rate) in product(rate, references.items()):
+            if reference_rate and name != reference:
+                ratios[f"{group}: {name} / {reference}"] = round(rate[name] / reference_rate, 3)
     facts = {"ideal_steps_per_second": {group: round(rate) for group, rate in ideal.items()}}
     return Figures(groups=groups, ratios=ratios, facts=facts)
 
@@ -176,5 +179,6 @@ def _modes(env_fns: Sequence[EnvFn], workers: int) -> list[MakeContender]:
         contender(name=BARRIER),
     ]
     if workers == len(env_fns):
+        modes.append(BareLoops(name=BARE, env_fns=env_fns))
         modes.append(Gymnasium(backend="pipes", env_fns=env_fns))
     return modes

@@ -1,20 +1,33 @@
-"""Cost model of `backend="auto"`: chooses a backend for environments other than CAGE-2."""
+"""Choice of `backend="auto"` for environments other than CAGE-2: a measurement on the spot."""
 
+import logging
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from cagepool import _core
 from cagepool.envs.env_fns import AnyEnv, EnvFn
 from cagepool.envs.workers.pool import usable_cores
 from cagepool.envs.workers.shared_memory import missing_system_calls
 
 CandidateBackend: TypeAlias = Literal["sync", "workers", "pipes"]
 
-MAX_TIME_RATIO = 0.9  # to `sync`; less gain is lost when other programs use the cores
+MAX_TIME_RATIO = 0.9  # to `sync`; less gain is not worth the processes
 TRIAL_STEPS, TRIAL_S = 20, 0.01  # a trial ends at whichever comes first
+REHEARSAL_S = 0.09  # there are at most two
+MAX_REHEARSED_S = 0.005  # steps of a worker that take longer outweigh any overhead
+
+logger = logging.getLogger(__name__)
+
+
+class StepCost(NamedTuple):
+    """Seconds of one step of one environment."""
+
+    compute_s: float
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -33,64 +46,98 @@ COSTS: dict[CandidateBackend, BackendCost] = {
     "workers": BackendCost(19e-6, 0.8e-6),
     "pipes": BackendCost(110e-6, 120e-6),
 }
+PARENT_S = 15e-6  # the part of the fixed overhead of `workers` that is no waking and waiting
 
 
 def choose_backend(env_fns: Sequence[EnvFn]) -> CandidateBackend:
-    """Choose the backend with the lowest predicted time per step.
+    """Choose the backend that is faster at this moment, with the other programs that run now.
 
-    If that depends on the cost of an environment's step, one environment is made and stepped for
-    some milliseconds.
+    Without environments, a step of all of them is rehearsed in one thread and in several. If that
+    depends on the cost of an environment's step, one environment is made, stepped for some
+    milliseconds and closed. The choice does not change trajectories.
     """
     if len(env_fns) == 1:
         return "sync"
     parallel: CandidateBackend = "pipes" if missing_system_calls() else "workers"
     num_envs, processes = len(env_fns), usable_cores()
     # The gain of processes grows with the cost of a step, so 0 is the worst case.
-    if is_worthwhile(parallel, num_envs, 0.0, processes):
-        return parallel
-    step_s = measure_step_s(env_fns[0])
-    if step_s is None or is_worthwhile(parallel, num_envs, step_s, processes):
-        return parallel
-    return "sync"
+    cost: StepCost | None = StepCost(0.0)
+    if not is_worthwhile(parallel, num_envs, StepCost(0.0), processes):
+        cost = measure_step(env_fns[0])
+        if cost is not None and not is_worthwhile(parallel, num_envs, cost, processes):
+            parallel = "sync"
+    logger.info("backend 'auto' is %r for %d environments with %s", parallel, num_envs, cost)
+    return parallel
 
 
-def is_worthwhile(backend: CandidateBackend, num_envs: int, step_s: float, processes: int) -> bool:
-    """Whether a backend is predicted to be clearly faster than `sync`."""
-    sync_s = predict_step_s("sync", num_envs, step_s, processes)
-    return predict_step_s(backend, num_envs, step_s, processes) < MAX_TIME_RATIO * sync_s
+def is_worthwhile(backend: CandidateBackend, num_envs: int, cost: StepCost, processes: int) -> bool:
+    """Whether a parallel backend is clearly faster than `sync`."""
+    used_processes = min(num_envs, processes)
+    if used_processes == 1:
+        return False
+    if backend == "pipes":
+        step_s = sum(cost)
+        sync_s = predict_step_s("sync", num_envs, step_s, processes)
+        parallel_s = predict_step_s("pipes", num_envs, step_s, processes)
+    elif math.ceil(num_envs / used_processes) * sum(cost) > MAX_REHEARSED_S:
+        return True
+    else:
+        sync_s, parallel_s = rehearse(num_envs, cost, used_processes)
+    return parallel_s < MAX_TIME_RATIO * sync_s
+
+
+def rehearse(num_envs: int, cost: StepCost, processes: int) -> tuple[float, float]:
+    """Measure a step of all environments with `sync` and with `workers`, without environments."""
+    envs_per_worker = math.ceil(num_envs / processes)
+    sync, workers = COSTS["sync"], COSTS["workers"]
+    return _core.rehearse(
+        loop=(
+            sync.fixed_s + num_envs * (cost.compute_s + sync.per_env_s),
+            num_envs * cost.wait_s,
+        ),
+        worker=(
+            envs_per_worker * (cost.compute_s + workers.per_env_s),
+            envs_per_worker * cost.wait_s,
+        ),
+        parent_s=PARENT_S,
+        workers=processes,
+        budget_s=REHEARSAL_S,
+    )
 
 
 def predict_step_s(
     backend: CandidateBackend, num_envs: int, step_s: float, processes: int
 ) -> float:
-    """Predicted seconds for one step of all environments, if one environment takes `step_s`."""
+    """Seconds on an idle machine for one step of all environments, if one takes `step_s`."""
     used_processes = 1 if backend == "sync" else min(num_envs, processes)
     cost = COSTS[backend]
     return cost.fixed_s + math.ceil(num_envs / used_processes) * (step_s + cost.per_env_s)
 
 
-def measure_step_s(env_fn: EnvFn) -> float | None:
-    """Measure the median seconds of a step of one environment; None if the environment fails."""
+def measure_step(env_fn: EnvFn) -> StepCost | None:
+    """Measure steps of one environment, which is closed; None if the environment fails."""
     try:
         env = env_fn()
         try:
-            return _median_step_s(env)
+            return _median_step(env)
         finally:
             env.close()
     except Exception:  # noqa: BLE001 - the backend will report the fault
         return None
 
 
-def _median_step_s(env: AnyEnv) -> float:
+def _median_step(env: AnyEnv) -> StepCost:
     env.action_space.seed(0)
     env.reset(seed=0)
-    durations_s: list[float] = []
+    elapsed_s: list[float] = []
+    computed_s: list[float] = []
     until_s = time.perf_counter() + TRIAL_S
-    while len(durations_s) < TRIAL_STEPS and (not durations_s or time.perf_counter() < until_s):
+    while len(elapsed_s) < TRIAL_STEPS and (not elapsed_s or time.perf_counter() < until_s):
         action = env.action_space.sample()
-        started_s = time.perf_counter()
+        started_s, started_cpu_s = time.perf_counter(), time.thread_time()
         _, _, terminated, truncated, _ = env.step(action)
-        durations_s.append(time.perf_counter() - started_s)
+        computed_s.append(time.thread_time() - started_cpu_s)
+        elapsed_s.append(time.perf_counter() - started_s)
         if terminated or truncated:
             env.reset()
-    return median(durations_s)
+    return StepCost(median(computed_s), max(0.0, median(elapsed_s) - median(computed_s)))

@@ -1,6 +1,8 @@
 """Results of a step are accepted or refused as in SyncVectorEnv; the spin-wait returns in time."""
 
 import os
+import pickle
+import sys
 from collections.abc import Callable
 from functools import partial
 from threading import Timer
@@ -12,8 +14,10 @@ import numpy as np
 import pytest
 
 from cagepool import _core, make_vec
+from cagepool.envs.workers.env_results import pickle_info
 from cagepool.errors import EnvironmentFault
 from tests.envs.contract import assert_same
+from tests.envs.workers.toy_envs import LoadedBy
 
 ROW = np.array([0.5, 0.25, 1.0], np.float32)
 TAKEN: dict[str, tuple[Any, ...]] = {
@@ -25,10 +29,11 @@ TAKEN: dict[str, tuple[Any, ...]] = {
     "list": ([0.5, 0.25, 1.0], 1.5, False, False, {}),
 }
 REFUSED: dict[str, tuple[Any, str]] = {
-    "nothing": (None, "cannot unpack"),
-    "four": ((ROW, 1.0, False, {}), "not enough values"),
+    "nothing": (None, "step must return five values .*, got NoneType"),
+    "four": ((ROW, 1.0, False, {}), "five values .*, got 4; for .* return .*done, False, info"),
     "no reward": ((ROW, None, False, False, {}), "float"),
     "longer": ((np.zeros(4, np.float32), 1.0, False, False, {}), r"must have shape \(3,\)"),
+    "no info": ((ROW, 1.0, False, False, None), "an info must be a dict, got NoneType"),
     "another kind": ((np.zeros(3, complex), 1.0, False, False, {}), "Cannot cast"),
 }
 
@@ -97,3 +102,24 @@ def test_a_wait_ends_with_news_or_with_its_limit(way: str, pipe: Any) -> None:
     assert waiter.wait(30.0)
     assert waiter.wait(-1.0)
     assert monotonic() - began_s < 20
+
+
+BAD = LoadedBy(sys.exit, 4)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [{"key": BAD}, {"key": [BAD]}, {"outer": {"key": BAD}}, {BAD: 1}, {"key": np.array([BAD])}],
+    ids=["value", "in a list", "in a dict", "key", "in an array"],
+)
+def test_an_info_that_cannot_be_loaded_is_found_wherever_the_cause_is(info: Any) -> None:
+    with pytest.raises(pickle.UnpicklingError, match="SystemExit: 4"):
+        pickle_info(info)
+
+
+def test_an_info_is_pickled_as_it_is() -> None:
+    info = {"mask": np.ones(3, np.bool_), "episode": {"r": np.float32(1.5), "l": 7}, "names": ["a"]}
+    pickled = pickle_info(info)
+    assert pickled is not None
+    assert_same(pickle.loads(pickled), info)
+    assert pickle_info({}) is None

@@ -2,8 +2,10 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from gymnasium.error import ClosedEnvironmentError
 from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv
 from cagepool.errors import EnvironmentFault
+from tests.envs.workers.forks import FORKS, forked_child
 from tests.envs.workers.toy_envs import FAULTS, Checksummed, Faulty
 
 pytestmark = pytest.mark.slow
@@ -23,24 +26,52 @@ WORDS = {
     "exception": "environment 2 raised while being {}: ValueError: a mistake in the environment",
     "exit": "worker 1 exited with code 3 while environment 2 was being {}; it had environments 2",
     "kill": "worker 1 was ended by SIGKILL while environment 2 was being {}",
-    "loop": "environment 2 did not answer within 1.0 s while being {}",
+    "loop": "environment 2 did not answer within 1 s while being {}",
     "SystemExit": "environment 2 raised while being {}: SystemExit: 4",
     "unpicklable info": "environment 2 raised while being {}: .*pickle",
+    "list as info": "environment 2 raised while being {}: .*info must be a dict, got list",
+    "info in itself": "environment 2 raised while being {}: .*info must not contain itself",
+    "info that exits": "environment 2 raised while being {}: .*SystemExit: 4",
+    "info for workers only": "environment 2 returned an info that can't be unpickled: ValueError",
+    "closed pipes": "worker 1 (exited with code .|closed its pipes without exiting).*; it had",
+    "GIL held": "environment 2 did not answer within 1 s while being {}",
     "wrong shape": r"environment 2 raised while being {}: .* must have shape \(64,\), got \(65,\)",
 }
 
 
-def make_envs(fault: str, **settings: Any) -> WorkerVectorEnv:
-    """Environments that can fail; the time limit is short only for one that hangs."""
-    settings = {"timeout": 1.0 if fault == "loop" else 60.0, **settings}
-    makers = [partial(Faulty, fault)] * ENVS
-    return WorkerVectorEnv(makers, workers=2, **settings)
+HANGS = ("loop", "GIL held")
+LOSE_THE_PROCESS = ("exit", "kill", "closed pipes", "info for workers only", *HANGS)
+BESIDE = ["no fork", *(pytest.param(how, marks=pytest.mark.soak) for how in FORKS)]
+
+Maker: TypeAlias = Callable[..., WorkerVectorEnv]
 
 
-def started(fault: str, **settings: Any) -> WorkerVectorEnv:
-    envs = make_envs(fault, **settings)
-    envs.reset(seed=0)
-    return envs
+@pytest.fixture(params=BESIDE)
+def make_envs(request: pytest.FixtureRequest) -> Iterator[Maker]:
+    """Makes environments that can fail; then a forked child of this process lives, or none."""
+    with ExitStack() as children:
+
+        def make(fault: str, **settings: Any) -> WorkerVectorEnv:
+            # The time limit is short only for environments that hang.
+            settings = {"timeout": 1.0 if fault in HANGS else 60.0, **settings}
+            envs = WorkerVectorEnv([partial(Faulty, fault)] * ENVS, workers=2, **settings)
+            if request.param in FORKS:
+                children.enter_context(forked_child(request.param))
+            return envs
+
+        yield make
+
+
+@pytest.fixture
+def started(make_envs: Maker) -> Maker:
+    """Makes environments that can fail, and resets them."""
+
+    def start(fault: str, **settings: Any) -> WorkerVectorEnv:
+        envs = make_envs(fault, **settings)
+        envs.reset(seed=0)
+        return envs
+
+    return start
 
 
 def failing() -> Any:
@@ -50,11 +81,12 @@ def failing() -> Any:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_a_step_is_reported_with_its_environment(fault: str) -> None:
+def test_a_fault_in_a_step_is_reported_with_its_environment(fault: str, started: Maker) -> None:
     envs = started(fault)
     with pytest.raises(EnvironmentFault, match=WORDS[fault].format("stepped")) as caught:
         envs.step(failing())
-    assert caught.value.index == BAD
+    # A worker that closed its pipes may have left the environment before the end is noticed.
+    assert caught.value.index in ((None, BAD) if fault == "closed pipes" else (BAD,))
     assert caught.value.worker == 1
     if fault == "exception":
         assert "in raise_an_exception" in caught.value.trace
@@ -64,7 +96,7 @@ def test_a_fault_in_a_step_is_reported_with_its_environment(fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_free_mode_is_reported_with_its_environment(fault: str) -> None:
+def test_a_fault_in_free_mode_is_reported_with_its_environment(fault: str, started: Maker) -> None:
     envs = started(fault)
     envs.send([1, FAIL], [0, BAD])
     with pytest.raises(EnvironmentFault, match=WORDS[fault].format("stepped")):
@@ -72,7 +104,7 @@ def test_a_fault_in_free_mode_is_reported_with_its_environment(fault: str) -> No
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_a_reset_is_reported_with_its_environment(fault: str) -> None:
+def test_a_fault_in_a_reset_is_reported_with_its_environment(fault: str, make_envs: Maker) -> None:
     envs = make_envs(fault)
     with pytest.raises(EnvironmentFault, match=WORDS[fault].format("asked to reset")):
         envs.reset(seed=0, options={"fail": BAD})
@@ -93,22 +125,22 @@ def test_a_start_that_hangs_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_after_a_restart_the_others_have_stepped_as_usual(fault: str) -> None:
+def test_after_a_restart_the_others_have_stepped_as_usual(fault: str, started: Maker) -> None:
     with started(fault, on_fault="restart") as envs:
         envs.step(np.arange(ENVS))
         observations, rewards, terminations, truncations, infos = envs.step(failing())
         ended = truncations.tolist()
         # An exception ends one environment; the end of a process, all of its environments.
-        lost = [2, 3] if fault in ("exit", "kill", "loop") else [2]
+        lost = [2, 3] if fault in LOSE_THE_PROCESS else [2]
         assert ended == [index in lost for index in range(ENVS)]
         assert infos["_restarted"].tolist() == ended
         assert infos["restarted"].tolist() == ended
-        assert "environment 2" in infos["fault"][2] or "Traceback" in infos["fault"][2]
+        assert "environment" in infos["fault"][2] or "Traceback" in infos["fault"][2]
         assert envs.restarts.tolist() == [int(end) for end in ended]
         assert not terminations.any()
         healthy = [index for index in range(ENVS) if index not in lost]
         assert observations[healthy, 0].tolist() == [2] * len(healthy)
-        if len(lost) > 1:  # it may have been half written
+        if len(lost) > 1 and fault != "closed pipes":  # it may have been half written
             assert not observations[BAD].any()
         assert rewards.tolist() == [0.0 if end else 2.0 for end in ended]
 
@@ -119,7 +151,7 @@ def test_after_a_restart_the_others_have_stepped_as_usual(fault: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled"])
-def test_after_a_restart_episodes_begin_as_the_mode_says(mode: Any) -> None:
+def test_after_a_restart_episodes_begin_as_the_mode_says(mode: Any, started: Maker) -> None:
     with started("kill", on_fault="restart", autoreset=mode) as envs:
         observations, _, _, truncations, infos = envs.step(failing())
         assert truncations.tolist() == [False, False, True, True]
@@ -131,7 +163,9 @@ def test_after_a_restart_episodes_begin_as_the_mode_says(mode: Any) -> None:
         assert envs.step(np.arange(ENVS))[0][:, 0].tolist() == [2, 2, 1, 1]
 
 
-def test_after_a_restart_in_free_mode_the_lost_are_told_when_they_are_next_sent() -> None:
+def test_after_a_restart_in_free_mode_the_lost_are_told_when_they_are_next_sent(
+    started: Maker,
+) -> None:
     with started("kill", on_fault="restart") as envs:
         envs.send([FAIL], [BAD])
         ready = envs.recv()
@@ -146,13 +180,14 @@ def test_after_a_restart_in_free_mode_the_lost_are_told_when_they_are_next_sent(
 
 
 @pytest.mark.parametrize("fault", ["exception", "kill"])
-def test_a_reset_that_fails_again_and_again_is_given_up(fault: str) -> None:
+def test_a_reset_that_fails_again_and_again_is_given_up(fault: str, started: Maker) -> None:
     envs = started(fault, on_fault="restart", max_restarts=2)
-    with pytest.raises(EnvironmentFault, match="environment 2"):
+    words = WORDS[fault].format("asked to reset")
+    with pytest.raises(EnvironmentFault, match=words):
         envs.reset(seed=0, options={"fail": BAD})
 
 
-def test_a_worker_killed_between_steps_is_replaced() -> None:
+def test_a_worker_killed_between_steps_is_replaced(started: Maker) -> None:
     with started("exception", on_fault="restart") as envs:
         os.kill(envs._pool.workers[0].process.pid, signal.SIGKILL)
         *_, truncations, infos = envs.step(np.arange(ENVS))
@@ -160,14 +195,14 @@ def test_a_worker_killed_between_steps_is_replaced() -> None:
         assert infos["_restarted"].tolist() == truncations.tolist()
 
 
-def test_a_worker_killed_between_steps_is_reported() -> None:
+def test_a_worker_killed_between_steps_is_reported(started: Maker) -> None:
     envs = started("exception")
     os.kill(envs._pool.workers[0].process.pid, signal.SIGKILL)
     with pytest.raises(EnvironmentFault, match=r"worker 0 was ended by SIGKILL.* 0 to 1"):
         envs.step(np.arange(ENVS))
 
 
-def test_a_fault_after_the_last_restart_is_an_error() -> None:
+def test_a_fault_after_the_last_restart_is_an_error(started: Maker) -> None:
     envs = started("exception", on_fault="restart", max_restarts=2)
     envs.step(failing())
     envs.step(np.arange(ENVS))
@@ -178,7 +213,7 @@ def test_a_fault_after_the_last_restart_is_an_error() -> None:
     assert caught.value.__notes__ == ["after 2 restarts, the most allowed"]
 
 
-def test_a_reset_with_a_restart_is_a_reset() -> None:
+def test_a_reset_with_a_restart_is_a_reset(started: Maker) -> None:
     with started("exception", on_fault="restart") as envs:
         os.kill(envs._pool.workers[1].process.pid, signal.SIGKILL)
         observations, infos = envs.reset(seed=5)

@@ -1,5 +1,6 @@
 """Small environments with known behavior, correct and faulty."""
 
+import ctypes
 import os
 import signal
 import sys
@@ -127,6 +128,19 @@ class Gated(Checksummed):
         return super().step(action)
 
 
+class Forking(Checksummed):
+    """Has a forked child that never ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.child = os.fork()
+        while self.child == 0:
+            time.sleep(1)
+
+    def child_pid(self) -> int:
+        return self.child
+
+
 def raise_an_exception(_: "Faulty") -> None:
     raise ValueError("a mistake in the environment")
 
@@ -152,6 +166,46 @@ def unpicklable_info(env: "Faulty") -> None:
     env.info = {"function": lambda: None}
 
 
+def no_dict_as_info(env: "Faulty") -> None:
+    env.info = ["no", "dict"]  # type: ignore[assignment]
+
+
+def info_in_itself(env: "Faulty") -> None:
+    env.info = {"outer": {"key": 1}}
+    env.info["outer"]["inner"] = env.info
+
+
+class LoadedBy:
+    """Unpickling it calls a function."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self.call
+
+
+def load_in_process(pid: int) -> None:
+    if os.getpid() != pid:
+        raise ValueError("unpickled in another process")
+
+
+def info_that_exits(env: "Faulty") -> None:
+    env.info = {"object": LoadedBy(sys.exit, 4)}
+
+
+def info_for_workers_only(env: "Faulty") -> None:
+    env.info = {"object": LoadedBy(load_in_process, os.getpid())}
+
+
+def close_pipes(_: "Faulty") -> None:
+    os.closerange(3, 256)
+
+
+def hold_gil(_: "Faulty") -> None:
+    ctypes.PyDLL(None).pause()
+
+
 def wrong_shape(env: "Faulty") -> None:
     env.wrong = np.zeros(SIZE + 1, np.int64)
 
@@ -163,6 +217,12 @@ FAULTS: dict[str, Callable[["Faulty"], None]] = {
     "loop": never_return,
     "SystemExit": leave_python,
     "unpicklable info": unpicklable_info,
+    "list as info": no_dict_as_info,
+    "info in itself": info_in_itself,
+    "info that exits": info_that_exits,
+    "info for workers only": info_for_workers_only,
+    "closed pipes": close_pipes,
+    "GIL held": hold_gil,
     "wrong shape": wrong_shape,
 }
 

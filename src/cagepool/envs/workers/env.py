@@ -1,7 +1,6 @@
 """`WorkerVectorEnv`: environments in worker processes as one Gymnasium vector environment."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import Lock
 from typing import Any, Self, Unpack
 from weakref import finalize
 
@@ -55,8 +54,8 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         if not env_fns:
             raise ValueError("there must be at least 1 environment, got 0")
         config = PoolConfig(autoreset=autoreset_name(autoreset), **settings)
-        self.call_lock = Lock()
         self._pool = WorkerPool(env_fns, config)
+        self.call_lock = self._pool.call_lock
         self.closed = False
         self._finalizer = finalize(self, self._pool.close, kill_busy=True)
         self._copy = copy
@@ -66,7 +65,11 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         self.num_envs = len(env_fns)
         self.render_mode = env.render_mode
         self.autoreset_mode = AutoresetMode[config.autoreset.upper()]
-        self.metadata = {**env.metadata, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {
+            **env.metadata,
+            "autoreset_mode": self.autoreset_mode,
+            "backend": "workers",
+        }
         self.single_observation_space = env.observation_space
         self.single_action_space = env.action_space
         self.observation_space = batch_space(env.observation_space, self.num_envs)
@@ -153,13 +156,13 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         with pool:
             pool.poll(0.0)
             while pool.answered_count < min_ready:
-                pool.poll()
+                pool.poll(answers=min_ready - pool.answered_count)
             return self._take_ready(pool)
 
     async def arecv(self, min_ready: int = 1) -> Ready:
         """Form of `recv` for asyncio: other tasks run during the wait."""
         while (ready := self._try_recv(min_ready)) is None:
-            await self._pool.wait_readable()
+            await self._pool.wait_readable(min_ready - self._pool.answered_count)
         return ready
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
@@ -196,15 +199,13 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         Raises:
             RuntimeError: true states are never queried.
         """
-        self._check_true_state()
-        states = read_only(self._pool.arrays.true_state)
+        states = read_only(self._true_state_pool().arrays.true_state)
         return states.view(np.recarray) if states.dtype.names else states
 
     @property
     def true_state_age(self) -> Int64s:
         """Steps since the true state of each environment was queried; 0: it is current."""
-        self._check_true_state()
-        return read_only(self._pool.arrays.ages)
+        return read_only(self._true_state_pool().arrays.ages)
 
     @property
     def worker_pids(self) -> list[int]:
@@ -227,6 +228,11 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         self.close()
 
     def _open_pool(self) -> WorkerPool:
+        if self._pool.is_forked:
+            raise RuntimeError(
+                "an environment must be used by the process that made it, "
+                "not by a process forked from it"
+            )
         if self._pool.closed:
             raise ClosedEnvironmentError("an environment must not be used after it was closed")
         return self._pool
@@ -236,9 +242,11 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
             env = np.arange(self.num_envs)[ids][self._needs_reset[ids]][0]
             raise ResetNeeded(f"environment {env} must be reset before its next step")
 
-    def _check_true_state(self) -> None:
-        if self._pool.env.true_state is None:
+    def _true_state_pool(self) -> WorkerPool:
+        pool = self._open_pool()
+        if pool.env.true_state is None:
             raise RuntimeError("true_state needs an environment made with true_state='every'")
+        return pool
 
     def _mark_ended(self, ids: Any, terminations: Bools, truncations: Bools) -> None:
         if self._pool.config.autoreset == "disabled":
@@ -249,12 +257,29 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
 
     def _wait_for_answers(self, pool: WorkerPool, answers: int) -> Infos:
         while pool.answered_count < answers:
-            pool.poll()
+            pool.poll(answers=answers - pool.answered_count)
         pool.take_answered()
         if not pool.infos:
             return {}
         infos, pool.infos = sorted(pool.infos.items()), {}
-        return batch_infos(infos, self.num_envs)
+        return self._batch_infos(pool, [(env, env, info) for env, info in infos], self.num_envs)
+
+    def _batch_infos(
+        self, pool: WorkerPool, infos: Iterable[tuple[int, int, Infos]], num_rows: int
+    ) -> Infos:
+        """Merge infos, given with their row and environment, into Gymnasium's arrays and masks.
+
+        Raises:
+            EnvironmentFault: an info does not fit to those of other environments.
+        """
+        batcher = _InfoBatcher(num_rows)
+        result: Infos = {}
+        for row, env, info in infos:
+            try:
+                result = batcher.add(result, info, row)
+            except Exception as error:
+                raise pool.merge_fault(env, error) from error
+        return result
 
     def _drop_pending(self, pool: WorkerPool) -> None:
         """Wait for pending steps and drop their results."""
@@ -279,8 +304,8 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
         terminations, truncations = arrays.terminations.take(ids), arrays.truncations.take(ids)
         infos: Infos = {}
         if pool.infos:
-            by_row = [(row, pool.infos.pop(env, {})) for row, env in enumerate(ids.tolist())]
-            infos = batch_infos(by_row, len(ids))
+            by_row = [(row, env, pool.infos.pop(env, {})) for row, env in enumerate(ids.tolist())]
+            infos = self._batch_infos(pool, by_row, len(ids))
         self._mark_ended(ids, terminations, truncations)
         observations = take_rows(arrays.observations, ids)
         return Ready(ids, observations, rewards, terminations, truncations, infos)
@@ -308,13 +333,5 @@ class _InfoBatcher(VectorEnv[Any, Any, Any]):
     def __init__(self, num_rows: int) -> None:
         self.num_envs = num_rows
 
-    def batch(self, infos: Iterable[tuple[int, Infos]]) -> Infos:
-        result: Infos = {}
-        for row, info in infos:
-            result = self._add_info(result, info, row)
-        return result
-
-
-def batch_infos(infos: Iterable[tuple[int, Infos]], num_rows: int) -> Infos:
-    """Merge infos of single environments, with their rows, into Gymnasium's arrays and masks."""
-    return _InfoBatcher(num_rows).batch(infos)
+    def add(self, infos: Infos, info: Infos, row: int) -> Infos:
+        return self._add_info(infos, info, row)

@@ -1,7 +1,6 @@
 """`EnvRunner`: steps, resets and restarts the environments of one worker, in the worker."""
 
 import pickle
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,10 @@ import numpy as np
 
 from cagepool import _core
 from cagepool.envs.env_fns import AnyEnv, EnvFn
-from cagepool.envs.space_tree import row_reader, row_writer, slice_rows
+from cagepool.envs.space_check import check_in_space
+from cagepool.envs.space_tree import WriteRow, row_reader, row_writer, slice_rows
+from cagepool.envs.workers.env_results import pickle_info, unpack_reset, unpack_step
+from cagepool.envs.workers.faults import ExceptionReport, describe_exception
 from cagepool.envs.workers.protocol import StepInfos, WorkerTask, encode_message
 from cagepool.envs.workers.shared_memory import NO_ENV, SharedArrays
 from cagepool.envs.workers.true_state import TrueStateWriter
@@ -27,8 +29,9 @@ class EnvRunner:
     `local_index` is the index of an environment within its worker.
     """
 
-    report_fault: Callable[[int, str], None]
-    """Reports the traceback of an environment; ends the process unless restarts are allowed."""
+    report_fault: Callable[[int, ExceptionReport], None]
+    """Reports an exception of an environment; ends the process unless restarts are allowed."""
+    is_remaking = False  # whether an environment is being made again
 
     def __init__(
         self, task: WorkerTask, env_fns: list[EnvFn], envs: list[AnyEnv], arrays: SharedArrays
@@ -40,11 +43,12 @@ class EnvRunner:
         rows = slice(task.start, task.start + len(envs))
         self._observations = slice_rows(arrays.observations, rows)
         self._read_observation = row_reader(self._observations)
-        self._write_observation = row_writer("an observation", self._observations)
+        self._write_observation = self._observation_writer()
         self._read_action = row_reader(slice_rows(arrays.actions, rows))
         self._rewards, self._terminations = arrays.rewards[rows], arrays.terminations[rows]
         self._truncations = arrays.truncations[rows]
         self._current_env = arrays.current_env[task.worker : task.worker + 1]
+        self._completions = arrays.completions()
         self._states = bytearray([_RESTARTED if task.restart_reason else _PLAYING] * len(envs))
         self._step_methods: list[object] = []
         self._true_states = None
@@ -55,7 +59,8 @@ class EnvRunner:
 
     def worker_loop(self) -> _core.WorkerLoop:
         """The native request loop, which keeps a reference to this runner."""
-        observations = self._observations
+        # A single array is written by the loop itself, which checks only dtype and shape.
+        is_array = isinstance(self._observations, np.ndarray) and not self._task.check
         return _core.WorkerLoop(
             steps=self._step_methods,
             read_action=self._read_action,
@@ -63,12 +68,13 @@ class EnvRunner:
             finish_step=self._finish_step,
             pack_infos=_encode_infos,
             numpy_false=np.False_,
-            observations=observations if isinstance(observations, np.ndarray) else None,
+            observations=self._observations if is_array else None,
             rewards=self._rewards,
             terminations=self._terminations,
             truncations=self._truncations,
             needs_reset=self._states,
             current_env=self._current_env,
+            completions=self._completions,
             first_env=self._task.start,
             fast_path=self._true_states is None,
         )
@@ -81,13 +87,12 @@ class EnvRunner:
         for local_index, seed in zip(local_indices, seeds, strict=True):
             self._current_env[0] = self._task.start + local_index
             try:
-                info = self._reset_env(local_index, seed, options)
-                pickled = pickle.dumps(info)
+                pickled = pickle_info(self._reset_env(local_index, seed, options))
             except BaseException as error:  # noqa: BLE001 - an environment may raise anything
                 restart_info = self._remake_env(local_index, error)
-                info = {**self._reset_env(local_index, seed, options), **restart_info}
-                pickled = pickle.dumps(info)
-            if info:
+                info = self._reset_env(local_index, seed, options)
+                pickled = pickle_info({**info, **restart_info})
+            if pickled is not None:
                 infos.append((self._task.start + local_index, pickled))
         self._current_env[0] = NO_ENV
         return _encode_infos(infos)
@@ -108,14 +113,14 @@ class EnvRunner:
                     if is_playing
                     else self._resume(local_index)
                 )
-                return pickle.dumps(info) if info else None
+                return pickle_info(info)
             except BaseException as error:  # noqa: BLE001 - an environment may raise anything
                 result = error
         return pickle.dumps(self._restart_env(local_index, result))
 
     def _store_step(self, local_index: int, result: Any) -> Infos:
         """Write the results of a step to shared memory; returns its infos."""
-        observation, reward, terminated, truncated, info = result
+        observation, reward, terminated, truncated, info = unpack_step(result)
         self._write_observation(local_index, observation)
         self._rewards[local_index] = float(reward)
         if self._true_states is not None:
@@ -123,8 +128,19 @@ class EnvRunner:
         if terminated or truncated:
             self._terminations[local_index], self._truncations[local_index] = terminated, truncated
             info = self._end_episode(local_index, observation, info)
-        step_infos: Infos = info
-        return step_infos
+        return info
+
+    def _observation_writer(self) -> WriteRow:
+        write = row_writer("an observation", self._observations)
+        if not self._task.check:
+            return write
+        space = self._envs[0].observation_space
+
+        def check_and_write(local_index: int, observation: Any) -> None:
+            check_in_space("the observation", space, observation)
+            write(local_index, observation)
+
+        return check_and_write
 
     def _bind_envs(self) -> None:
         """Look up the methods that are called in every step."""
@@ -133,7 +149,7 @@ class EnvRunner:
             self._true_states.set_envs(self._envs)
 
     def _reset_env(self, local_index: int, seed: int | None, options: Infos | None) -> Infos:
-        observation, info = self._envs[local_index].reset(seed=seed, options=options)
+        observation, info = unpack_reset(self._envs[local_index].reset(seed=seed, options=options))
         self._write_observation(local_index, observation)
         if self._true_states is not None:
             self._true_states.write(local_index)
@@ -143,7 +159,7 @@ class EnvRunner:
         return info
 
     def _autoreset(self, local_index: int) -> Infos:
-        observation, info = self._envs[local_index].reset()
+        observation, info = unpack_reset(self._envs[local_index].reset())
         self._write_observation(local_index, observation)
         if self._true_states is not None:
             self._true_states.after_autoreset(local_index)
@@ -178,11 +194,13 @@ class EnvRunner:
         return {**self._resume(local_index), **restart_info}
 
     def _remake_env(self, local_index: int, error: BaseException) -> Infos:
-        text = "".join(traceback.format_exception(error))
-        self.report_fault(self._task.start + local_index, text)
+        report = describe_exception(error)
+        self.report_fault(self._task.start + local_index, report)
+        self.is_remaking = True
         self._envs[local_index] = self._env_fns[local_index]()
         self._bind_envs()
-        return _restart_info(text)
+        self.is_remaking = False
+        return _restart_info(report.traceback)
 
 
 def _restart_info(fault: str) -> Infos:

@@ -3,7 +3,8 @@
 The unit is a word, an int32. A word of at least 0 is the index of an environment: to a worker, the
 request to step it; from a worker, the answer that its step is done. ALL requests a step of all
 environments of the worker, with one answer. MESSAGE_WORD is followed by the length of a pickled
-object, and by the object, padded to whole words.
+object, and by the object, padded to whole words. WAKE_WORD from a worker means that the answers
+which the parent waits for are completion flags in shared memory.
 """
 
 import os
@@ -18,17 +19,20 @@ import numpy as np
 
 from cagepool import _core
 from cagepool.envs.vector_args import Autoreset
-from cagepool.envs.workers.shared_memory import NO_ENV, EnvDescription
+from cagepool.envs.workers.faults import ExceptionReport, describe_exception
+from cagepool.envs.workers.shared_memory import NO_ENV
 from cagepool.envs.workers.true_state import TrueStateMode
 from cagepool.types import Int32s
 
 ALL = np.int32(_core.ALL_WORD).tobytes()
 NO_WORDS: Int32s = np.empty(0, np.int32)
 _MESSAGE = np.int32(_core.MESSAGE_WORD).tobytes()
+_WAKE = np.int32(_core.WAKE_WORD).tobytes()
 _INT32 = Struct("=i")
 _WORD_BYTES = 4
 _HEADER_BYTES = 2 * _WORD_BYTES
 _PIPE_BYTES = 1 << 16  # default capacity of a pipe
+_MAX_POLL_S = 60.0  # a longer wait is repeated, since poll takes milliseconds as an int
 
 
 class PipeClosed(Exception):  # noqa: N818 - the normal end of a worker, not an error
@@ -37,7 +41,7 @@ class PipeClosed(Exception):  # noqa: N818 - the normal end of a worker, not an 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerTask:
-    """First message to a worker: its environments and how to run them."""
+    """What a worker starts with: its environments and how to run them."""
 
     worker: int
     workers: int
@@ -49,13 +53,18 @@ class WorkerTask:
     true_state: TrueStateMode
     spin: bool  # whether to spin-wait for requests before blocking
     restart: bool  # whether to replace an environment that raises
+    check: bool  # whether to check that observations are in their space
     restart_reason: str = ""  # the fault that ended the worker's predecessor, if it had one
 
 
-class EnvsMade(NamedTuple):
-    """Answer to a task: all environments of the worker are made."""
+class ImportsDone(NamedTuple):
+    """The worker has loaded all modules and begins to make its environments."""
 
-    env: EnvDescription
+
+class EnvsMade(NamedTuple):
+    """All environments of the worker are made."""
+
+    env: bytes  # pickled EnvDescription, which holds objects of the environment
 
 
 class StepInfos(NamedTuple):
@@ -68,15 +77,17 @@ class FaultReport(NamedTuple):
     """An environment raised."""
 
     env: int
-    traceback: str
+    error: ExceptionReport
+    activity: str = ""  # if it was not what the parent requested
+    ends_worker: bool = False  # whether the worker exits because of it
 
 
 class CallResult(NamedTuple):
-    """Values that a call returned per environment, or the traceback of the first that raised."""
+    """Pickled value of a call per environment, or the error of the first that raised."""
 
-    values: list[Any]
+    values: list[bytes]
     env: int = NO_ENV
-    traceback: str = ""
+    error: ExceptionReport | None = None
 
 
 def encode_message(content: object) -> bytes:
@@ -84,6 +95,18 @@ def encode_message(content: object) -> bytes:
     pickled = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
     header = np.array([_core.MESSAGE_WORD, len(pickled)], np.int32).tobytes()
     return header + pickled + bytes(-len(pickled) % _WORD_BYTES)
+
+
+def unpickle(pickled: bytes) -> Any:
+    """Load an object that comes from an environment, whose classes may do anything.
+
+    Raises:
+        pickle.UnpicklingError: whatever the object raises, SystemExit included.
+    """
+    try:
+        return pickle.loads(pickled)
+    except (Exception, SystemExit) as error:
+        raise pickle.UnpicklingError(describe_exception(error).summary) from error
 
 
 def write_all(pipe: int, content: bytes) -> None:
@@ -99,25 +122,27 @@ def write_all(pipe: int, content: bytes) -> None:
         raise PipeClosed from None
 
 
-def write_within(pipe: int, content: bytes, timeout_s: float | None) -> None:
+def write_within(pipe: int, content: bytes, timeout_s: float) -> None:
     """Write to a non-blocking pipe.
 
     Raises:
         TimeoutError: the pipe stayed full for `timeout_s` seconds.
         PipeClosed: the reader is gone.
     """
-    deadline_s = None
+    full_since_s = None
     while content:
         try:
             content = content[os.write(pipe, content) :]
+            full_since_s = None
         except BlockingIOError:
+            now_s = monotonic()
+            full_since_s = now_s if full_since_s is None else full_since_s
+            left_s = full_since_s + timeout_s - now_s
+            if left_s <= 0:
+                raise TimeoutError from None
             poll = select.poll()
             poll.register(pipe, select.POLLOUT)
-            if timeout_s is not None and deadline_s is None:
-                deadline_s = monotonic() + timeout_s
-            left_ms = None if deadline_s is None else max(0.0, deadline_s - monotonic()) * 1000
-            if not poll.poll(left_ms):
-                raise TimeoutError from None
+            poll.poll(min(left_s, _MAX_POLL_S) * 1000)
         except BrokenPipeError:
             raise PipeClosed from None
 
@@ -137,7 +162,13 @@ class PipeReader:
         return bool(self._partial)
 
     def read_bytes(self) -> bytes:
-        """Read the bytes that have arrived; waits for the first. Empty if the writer is gone."""
+        """Read the bytes that have arrived; empty if the writer is gone.
+
+        A blocking pipe waits for the first byte.
+
+        Raises:
+            BlockingIOError: the pipe does not block, and there are none.
+        """
         return os.read(self.pipe, _PIPE_BYTES)
 
     def parse(self, data: bytes) -> tuple[Int32s, list[Any]]:
@@ -149,22 +180,18 @@ class PipeReader:
         if not data:
             raise PipeClosed
         if not self._partial and len(data) % _WORD_BYTES == 0 and _MESSAGE not in data:
-            return np.frombuffer(data, np.int32), []
+            words = np.frombuffer(data, np.int32)
+            return (words[words != _core.WAKE_WORD] if _WAKE in data else words), []
         self._partial += data
         if len(self._partial) < self._message_bytes:
             return NO_WORDS, []
         return self._parse_mixed()
 
-    def read_message(self) -> Any:
-        """Wait for the next message; no words may precede it."""
-        while True:
-            _, messages = self.parse(self.read_bytes())
-            if messages:
-                return messages[0]
-
     def is_readable(self) -> bool:
         """Whether `read_bytes` would return at once."""
-        return bool(select.select([self.pipe], [], [], 0)[0])
+        poll = select.poll()  # takes any descriptor, select only those below 1024
+        poll.register(self.pipe, select.POLLIN)
+        return bool(poll.poll(0))
 
     def _parse_mixed(self) -> tuple[Int32s, list[Any]]:
         words: list[int] = []
@@ -173,7 +200,8 @@ class PipeReader:
         while offset + _HEADER_BYTES <= len(data) or offset + _WORD_BYTES == len(data):
             (word,) = _INT32.unpack_from(data, offset)
             if word != _core.MESSAGE_WORD:
-                words.append(word)
+                if word != _core.WAKE_WORD:
+                    words.append(word)
                 offset += _WORD_BYTES
                 continue
             if offset + _WORD_BYTES == len(data):

@@ -16,9 +16,11 @@ from gymnasium.spaces import Space
 from gymnasium.vector.utils import create_empty_array
 from numpy.typing import DTypeLike, NDArray
 
+from cagepool import _core
 from cagepool.envs.space_tree import Tree
+from cagepool.envs.workers.descriptors import above_standard
 from cagepool.envs.workers.true_state import TrueStateFormat
-from cagepool.types import Bools, Float64s, Int64s
+from cagepool.types import Bools, Bytes, Float64s, Int32s, Int64s
 
 NO_ENV = -1  # entry of `current_env` while a worker is in no environment
 
@@ -49,6 +51,8 @@ class SharedArrays:
     ) -> None:
         """Allocate the arrays."""
         self.current_env = _current_env(allocator, workers)
+        self.completion_flags: Bytes = allocator.array((num_envs,), np.uint8)
+        self.completion_countdown: Int32s = allocator.array((1,), np.int32)
         self.rewards: Float64s = allocator.array((num_envs,), np.float64)
         self.terminations: Bools = allocator.array((num_envs,), np.bool_)
         self.truncations: Bools = allocator.array((num_envs,), np.bool_)
@@ -58,6 +62,10 @@ class SharedArrays:
         rows = num_envs if env.true_state else 0
         self.true_state = allocator.array((rows, *shape), dtype)
         self.ages: Int64s = allocator.array((rows,), np.int64)  # of the true states, in steps
+
+    def completions(self) -> _core.Completions:
+        """Completion flags of all environments."""
+        return _core.Completions(flags=self.completion_flags, countdown=self.completion_countdown)
 
 
 class _Allocator:
@@ -109,7 +117,7 @@ def check_platform() -> None:
 
 def create_memory() -> int:
     """Create anonymous shared memory of size 0; returns its file descriptor."""
-    return os.memfd_create("cagepool")
+    return above_standard(os.memfd_create("cagepool"))
 
 
 def map_current_env(memory: int, workers: int) -> Int64s:

@@ -1,6 +1,7 @@
 """True states of environments in workers: when they are queried, and their age in steps."""
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ def check_true_state_mode(mode: TrueStateMode) -> None:
     """Raise ValueError unless the mode is known."""
     if mode in ("every", "end", "never"):
         return
-    if not isinstance(mode, int) or isinstance(mode, bool) or mode < 1:
+    if not isinstance(mode, Integral) or isinstance(mode, bool) or mode < 1:
         raise ValueError(
             "true_state must be 'every', 'end', 'never' or a number of steps of at least 1, "
             f"got {mode!r}"
@@ -47,7 +48,14 @@ def true_state_format(env: AnyEnv, mode: TrueStateMode) -> TrueStateFormat | Non
 
 
 def _query_of(env: AnyEnv) -> Callable[[], Any]:
-    query: Callable[[], Any] = env.get_wrapper_attr("true_state")
+    query: Callable[[], Any] | None = None
+    if env.has_wrapper_attr("true_state"):
+        query = env.get_wrapper_attr("true_state")
+    if not callable(query):
+        raise TypeError(
+            "true_state must be 'never' for environments without a method true_state(), "
+            f"which {type(env.unwrapped).__name__} lacks"
+        )
     return query
 
 

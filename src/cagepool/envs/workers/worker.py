@@ -2,22 +2,23 @@
 
 import os
 import pickle
-import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from cagepool._core import WorkerLoop
+from cagepool._core import WorkerLoop, exit_with_parent
 from cagepool.envs.env_fns import AnyEnv, EnvFn
 from cagepool.envs.space_tree import check_space_supported
 from cagepool.envs.workers.env_runner import EnvRunner
+from cagepool.envs.workers.faults import ExceptionReport, describe_exception
 from cagepool.envs.workers.protocol import (
     CallResult,
     EnvsMade,
     FaultReport,
+    ImportsDone,
     PipeClosed,
     PipeReader,
     WorkerTask,
@@ -38,61 +39,67 @@ class _FaultReported(BaseException):
     """The parent knows of the fault; the process must end."""
 
 
-def main(requests: int, answers: int, memory: int, life_pipe: int) -> None:
+class WorkerDescriptors(NamedTuple):
+    """File descriptors that a worker inherits; the last three are `process.PoolDescriptors`."""
+
+    requests: int  # the pipe from the parent
+    answers: int  # the pipe to the parent
+    memory: int
+    life_pipe: int
+    parent_pidfd: int
+
+
+def main(start: BinaryIO, *inherited: int) -> None:
     """Serve the parent process until it closes the pipes.
 
     Args:
-        requests: File descriptor of the pipe from the parent.
-        answers: File descriptor of the pipe to the parent.
-        memory: File descriptor of the shared memory.
-        life_pipe: File descriptor of a pipe that closes when the parent ends.
+        start: File that holds the pickled `WorkerTask`.
+        inherited: The `WorkerDescriptors`.
     """
-    for descriptor in (requests, answers, memory, life_pipe):
-        os.set_inheritable(descriptor, False)  # noqa: FBT003 - takes no keywords
-    threading.Thread(target=_exit_with_parent, args=(life_pipe,), daemon=True).start()
-    worker = Worker(PipeReader(requests), answers, memory)
+    descriptors = WorkerDescriptors(*inherited)
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, False)  # noqa: FBT003 - takes no keywords
+    exit_with_parent(descriptors.life_pipe, descriptors.parent_pidfd)
+    with start:
+        task = pickle.load(start)
+    worker = Worker(task, descriptors)
     with suppress(PipeClosed, _FaultReported):
         try:
             worker.run()
         except (PipeClosed, _FaultReported):
             raise
-        except BaseException:  # noqa: BLE001 - an environment cannot be made or remade
-            worker.report_fatal(traceback.format_exc())
+        except BaseException as error:  # noqa: BLE001 - an environment cannot be made or remade
+            worker.report_fatal(error)
         finally:
             worker.close()
-
-
-def _exit_with_parent(life_pipe: int) -> None:
-    """Wait for the end of the parent, and exit even if an environment never returns."""
-    os.read(life_pipe, 1)
-    os._exit(1)
 
 
 class Worker:
     """Makes environments and handles the requests of the parent process."""
 
-    _task: WorkerTask
-    _runner: EnvRunner
-    _current_env: Int64s
+    _runner: EnvRunner | None = None  # once the environments are made
 
-    def __init__(self, requests: PipeReader, answers: int, memory: int) -> None:
+    def __init__(self, task: WorkerTask, descriptors: WorkerDescriptors) -> None:
         """Take the pipes and the shared memory."""
-        self._requests = requests
-        self._answers = answers
-        self._memory = memory
+        self._task = task
+        self._requests = PipeReader(descriptors.requests)
+        self._answers = descriptors.answers
+        self._memory = descriptors.memory
+        self._current_env: Int64s = map_current_env(self._memory, task.workers)[task.worker :]
         self._envs: list[AnyEnv] = []
 
     def run(self) -> None:
         """Make the environments and handle requests until the parent closes the pipe."""
-        self._task = task = self._requests.read_message()
-        self._current_env = map_current_env(self._memory, task.workers)[task.worker :]
+        task = self._task
         env_fns = pickle.loads(task.env_fns)
+        self._send(ImportsDone())
         description = self._make_envs(env_fns)
-        self._send(EnvsMade(description))
+        self._send(EnvsMade(pickle.dumps(description)))
         arrays = map_arrays(self._memory, task.workers, task.num_envs, description)
-        self._runner = EnvRunner(task, env_fns, self._envs, arrays)
-        self._runner.report_fault = self._report_fault
-        loop = self._runner.worker_loop()  # a local variable, since it refers to this object
+        self._runner = runner = EnvRunner(task, env_fns, self._envs, arrays)
+        runner.report_fault = self._report_fault
+        loop = runner.worker_loop()  # a local variable, since it refers to this object
         while True:
             words, messages = self._requests.parse(self._read_request(loop))
             for method, arguments in messages:
@@ -104,6 +111,7 @@ class Worker:
         self, local_indices: list[int], seeds: list[int | None], options: Infos | None
     ) -> None:
         """Start episodes and answer with the indices of their environments."""
+        assert self._runner is not None
         infos = self._runner.reset(local_indices, seeds, options)
         indices = np.array(local_indices, np.int32) + np.int32(self._task.start)
         write_all(self._answers, infos + indices.tobytes())
@@ -121,6 +129,14 @@ class Worker:
         """Set an attribute of each environment."""
         self._call_each(lambda env, local_index: env.set_wrapper_attr(name, values[local_index]))
 
+    def stop(self) -> None:
+        """End as if the pipe had been closed.
+
+        Raises:
+            PipeClosed: always.
+        """
+        raise PipeClosed
+
     def close(self) -> None:
         """Close all environments, even if one raises."""
         for env in self._envs:
@@ -129,9 +145,11 @@ class Worker:
             except Exception:  # noqa: BLE001 - the others must be closed too
                 traceback.print_exc()
 
-    def report_fatal(self, text: str) -> None:
-        """Report a traceback after which this process cannot continue."""
-        self._send(FaultReport(int(self._current_env[0]), text))
+    def report_fatal(self, error: BaseException) -> None:
+        """Report an exception after which this process cannot continue."""
+        activity = "made again" if self._runner is not None and self._runner.is_remaking else ""
+        env, report = int(self._current_env[0]), describe_exception(error)
+        self._send(FaultReport(env, report, activity, ends_worker=True))
 
     def _make_envs(self, env_fns: list[EnvFn]) -> EnvDescription:
         for local_index, env_fn in enumerate(env_fns):
@@ -159,9 +177,9 @@ class Worker:
             return self._requests.read_bytes()
         return loop.serve(self._requests.pipe, self._answers, spin=self._task.spin)
 
-    def _report_fault(self, env: int, text: str) -> None:
+    def _report_fault(self, env: int, error: ExceptionReport) -> None:
         """Report an environment that raised; returns only if it may be replaced."""
-        self._send(FaultReport(env, text))
+        self._send(FaultReport(env, error))
         if not self._task.restart:
             raise _FaultReported
 
@@ -170,13 +188,12 @@ class Worker:
         try:
             for local_index, env in enumerate(self._envs):
                 self._current_env[0] = self._task.start + local_index
-                values.append(function(env, local_index))
-            answer = encode_message(CallResult(values))
-        except Exception:  # noqa: BLE001 - an environment may raise anything
-            result = CallResult([], self._task.start + local_index, traceback.format_exc())
-            answer = encode_message(result)
+                values.append(pickle.dumps(function(env, local_index)))
+            result = CallResult(values)
+        except BaseException as error:  # noqa: BLE001 - an environment may raise anything
+            result = CallResult([], self._task.start + local_index, describe_exception(error))
         self._current_env[0] = NO_ENV
-        write_all(self._answers, answer)
+        self._send(result)
 
     def _send(self, content: object) -> None:
         write_all(self._answers, encode_message(content))
