@@ -147,7 +147,7 @@ void restore_games(BoundBatch& self, nb::handle ids, const nb::typed<nb::list, n
   std::vector<Blob> views;
   for (const nb::handle item : blobs) {
     if (!PyBytes_Check(item.ptr())) {
-      PyErr_Format(PyExc_TypeError, "a snapshot must be bytes, got %.100s", nb::repr(item).c_str());
+      PyErr_Format(PyExc_TypeError, "a snapshot must be bytes, got %s", short_repr(item).c_str());
       throw nb::python_error();
     }
     const auto blob = nb::borrow<nb::bytes>(item);
@@ -219,21 +219,22 @@ void bind_batch(nb::module_& m) {
            "Raises:\n    IndexError: an action or a game is out of range; no game was stepped.")
       .def(
           "reset",
-          [](BoundBatch& self, nb::handle ids,
-             const std::optional<Row<const std::uint64_t>>& seeds) {
-            self.batch().reset(IntRow(ids, "ids").span(),
-                               seeds ? span_of(*seeds) : std::span<const std::uint64_t>());
+          [](BoundBatch& self, nb::handle ids, nb::handle seeds) {
+            const IntRow games(ids, "ids");
+            if (seeds.is_none()) return self.batch().reset(games.span(), std::nullopt);
+            self.batch().reset(games.span(), Row<const std::uint64_t>(seeds, "seeds").span());
           },
-          "ids"_a.none(), "seeds"_a.noconvert().none() = nb::none(),
+          "ids"_a.none(), "seeds"_a.none() = nb::none(),
           nb::sig("def reset(self, ids: numpy.typing.NDArray[numpy.int64], "
                   "seeds: numpy.typing.NDArray[numpy.uint64] | None = None) -> None"),
           "Start new episodes; with seeds, the first ones of new random streams.")
       .def(
           "reseed",
-          [](BoundBatch& self, nb::handle ids, const Row<const std::uint64_t>& seeds) {
-            self.batch().reseed(IntRow(ids, "ids").span(), span_of(seeds));
+          [](BoundBatch& self, nb::handle ids, nb::handle seeds) {
+            self.batch().reseed(IntRow(ids, "ids").span(),
+                                Row<const std::uint64_t>(seeds, "seeds").span());
           },
-          "ids"_a.none(), "seeds"_a.noconvert(),
+          "ids"_a.none(), "seeds"_a.none(),
           nb::sig("def reseed(self, ids: numpy.typing.NDArray[numpy.int64], "
                   "seeds: numpy.typing.NDArray[numpy.uint64]) -> None"),
           "Switch games to new random streams from their current step on.")

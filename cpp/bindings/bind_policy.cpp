@@ -1,9 +1,9 @@
 // Python bindings of policy features, sampling and the PPO loss.
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -20,19 +20,13 @@ using namespace nanobind::literals;
 namespace cagepool {
 namespace {
 
-using Masks = std::optional<Rows<std::uint8_t>>;
-using Floats = Row<const float>;
-using Ints = Row<const std::int64_t>;
-/// Histories as rows of bytes.
-using HistoryRows = Rows<std::uint8_t>;
-
 void check(bool holds, const char* sentence) {
   if (!holds) throw std::invalid_argument(sentence);
 }
 
 template <class... Arrays>
 void check_rows(std::size_t rows, const Arrays&... arrays) {
-  check(((arrays.shape(0) == rows) && ...), "all arrays must have as many rows as the first");
+  (arrays.check_rows(rows), ...);
 }
 
 void check_range(std::span<const std::int64_t> indices, std::size_t count, const char* sentence) {
@@ -41,66 +35,113 @@ void check_range(std::span<const std::int64_t> indices, std::size_t count, const
   }
 }
 
-std::span<std::uint8_t> mask_span(const Masks& masks) {
-  return masks ? std::span(masks->data(), masks->size()) : std::span<std::uint8_t>();
+/// Copy of an array whose values are checked: other threads may change the array meanwhile.
+template <class Value>
+std::vector<Value> copy_of(std::span<const Value> values) {
+  return {values.begin(), values.end()};
 }
 
-std::span<History> history_span(const HistoryRows& histories) {
-  check(histories.shape(1) == sizeof(History), "histories must have rows of HISTORY_BYTES bytes");
-  return {reinterpret_cast<History*>(histories.data()), histories.shape(0)};
-}
+/// Masks of choices; without rows if they are None.
+class Masks {
+ public:
+  Masks(nb::handle masks, std::size_t rows, std::size_t choices) {
+    if (masks.is_none()) return;
+    array_.emplace(masks, "masks");
+    array_->check_rows(rows);
+    array_->check_columns(choices);
+  }
+  std::span<std::uint8_t> span() const {
+    return array_ ? array_->span() : std::span<std::uint8_t>();
+  }
 
-void bound_sample_choices(const Rows<const float>& logits, const Masks& masks,
-                          const Floats& uniforms, const Row<std::int64_t>& chosen,
-                          const Row<float>& log_probabilities) {
-  const bool fits =
-      !masks || (masks->shape(0) == logits.shape(0) && masks->shape(1) == logits.shape(1));
-  check(fits, "masks must have the shape of logits");
-  check(logits.shape(1) > 0, "there must be at least one choice");
-  check_rows(logits.shape(0), uniforms, chosen, log_probabilities);
-  const MaskedLogits masked{span_of(logits), mask_span(masks), logits.shape(1)};
+ private:
+  std::optional<Rows<std::uint8_t>> array_;
+};
+
+void bound_sample_choices(nb::handle logits, nb::handle masks, nb::handle uniforms,
+                          nb::handle chosen, nb::handle log_probabilities) {
+  const Rows<const float> given(logits, "logits");
+  const std::size_t choices = given.column_count();
+  check(choices > 0, "there must be at least one choice");
+  const Masks allowed(masks, given.row_count(), choices);
+  const Row<const float> numbers(uniforms, "uniforms");
+  const Row<std::int64_t> sampled(chosen, "chosen");
+  const Row<float> logs(log_probabilities, "log_probabilities");
+  check_rows(given.row_count(), numbers, sampled, logs);
+  const MaskedLogits masked{given.span(), allowed.span(), choices};
   const nb::gil_scoped_release release;
-  sample_choices(masked, span_of(uniforms), span_of(chosen), span_of(log_probabilities));
+  sample_choices(masked, numbers.span(), sampled.span(), logs.span());
 }
 
 using LossTuple = std::tuple<double, double, double, double, double>;
 
-LossTuple checked_gradient(const MinibatchSlice& slice, const RolloutRows& rollout,
-                           const PpoLossConfig& config, const Rows<float>& logits_gradient,
-                           const Row<float>& values_gradient) {
-  check_range(slice.rows, rollout.chosen.size(), "a row must be one of the rollout");
-  const std::size_t choices = logits_gradient.shape(1);
-  for (const std::int64_t row : slice.rows) {
-    check_range(rollout.chosen.subspan(static_cast<std::size_t>(row), 1), choices,
-                "a choice must be a column of logits");
-  }
+LossTuple bound_loss_gradient(nb::handle logits, nb::handle values, nb::handle rows,
+                              std::size_t minibatch_size, nb::handle masks, nb::handle chosen,
+                              nb::handle log_probabilities, nb::handle advantages,
+                              nb::handle old_values, nb::handle returns, nb::handle logits_gradient,
+                              nb::handle values_gradient, float clip_range, float clip_range_vf,
+                              float ent_coef) {
+  const Rows<const float> given(logits, "logits");
+  const Row<const float> predicted(values, "values");
+  const Row<const std::int64_t> indices(rows, "rows");
+  const Rows<float> logits_out(logits_gradient, "logits_gradient");
+  const Row<float> values_out(values_gradient, "values_gradient");
+  check_rows(given.row_count(), predicted, indices, logits_out, values_out);
+  logits_out.check_columns(given.column_count());
+  check(given.column_count() > 0, "there must be at least one choice");
+  check(minibatch_size >= indices.row_count(),
+        "minibatch_size must be at least the number of rows");
+
+  const Row<const std::int64_t> choices(chosen, "chosen");
+  const Row<const float> logs(log_probabilities, "log_probabilities");
+  const Row<const float> gains(advantages, "advantages");
+  const Row<const float> before(old_values, "old_values");
+  const Row<const float> targets(returns, "returns");
+  check_rows(choices.row_count(), logs, gains, before, targets);
+  const Masks allowed(masks, choices.row_count(), given.column_count());
+  const RolloutRows rollout{allowed.span(), logs.span(), gains.span(), before.span(),
+                            targets.span()};
+
   const nb::gil_scoped_release release;
-  const PpoLossParts parts =
-      ppo_loss_gradient(slice, rollout, config, span_of(logits_gradient), span_of(values_gradient));
+  const std::vector<std::int64_t> slice_rows = copy_of(indices.span());
+  check_range(slice_rows, choices.row_count(), "a row must be one of the rollout");
+  std::vector<std::int64_t> slice_chosen;
+  slice_chosen.reserve(slice_rows.size());
+  for (const std::int64_t row : slice_rows)
+    slice_chosen.push_back(choices.span()[static_cast<std::size_t>(row)]);
+  check_range(slice_chosen, given.column_count(), "a choice must be a column of logits");
+  const PpoLossParts parts = ppo_loss_gradient(
+      {slice_rows, slice_chosen, given.span(), predicted.span(), minibatch_size}, rollout,
+      {clip_range, clip_range_vf, ent_coef}, logits_out.span(), values_out.span());
   return {parts.policy, parts.value, parts.entropy, parts.kl, parts.clipped};
 }
 
-void update_histories(const FeatureEncoder& self, const Ints& actions,
-                      const Rows<const float>& observations, const HistoryRows& histories) {
-  const std::span<History> games = history_span(histories);
-  check_rows(games.size(), actions, observations);
-  check(observations.shape(1) == kObservationSize, "observations must have 52 columns");
-  check_range(span_of(actions), kActionCount, "an action must be below 145");
-  self.update(span_of(actions), span_of(observations), games);
+void update_histories(const FeatureEncoder& self, nb::handle actions, nb::handle observations,
+                      nb::handle histories) {
+  const Buffer history_rows(histories, "histories");
+  const std::span<History> games = history_rows.rows<History>();
+  const Row<const std::int64_t> blue(actions, "actions");
+  const Rows<const float> observed(observations, "observations");
+  check_rows(games.size(), blue, observed);
+  observed.check_columns(kObservationSize);
+  const std::vector<std::int64_t> played = copy_of(blue.span());
+  check_range(played, kActionCount, "an action must be below 145");
+  self.update(played, observed.span(), games);
 }
 
-void encode_features(const FeatureEncoder& self, const Rows<const float>& observations,
-                     const HistoryRows& histories, const Rows<float>& features,
-                     const Masks& masks) {
-  const std::span<const History> games = history_span(histories);
-  check_rows(games.size(), observations, features);
-  check(observations.shape(1) == kObservationSize, "observations must have 52 columns");
-  check(features.shape(1) == self.size(), "features must have one column per feature");
-  check(!masks || (masks->shape(0) == games.size() && masks->shape(1) == self.choices()),
-        "masks must have one row per game and one column per choice");
-  for (const History& history : games)
-    check(history.order < kOrderCount, "an order must be below 120");
-  self.encode(span_of(observations), games, span_of(features), mask_span(masks));
+void encode_features(const FeatureEncoder& self, nb::handle observations, nb::handle histories,
+                     nb::handle features, nb::handle masks) {
+  const Buffer history_rows(histories, "histories", Buffer::Access::kRead);
+  const std::vector<History> games = copy_of(history_rows.rows<const History>());
+  const Rows<const float> observed(observations, "observations");
+  const Rows<float> encoded(features, "features");
+  check_rows(games.size(), observed, encoded);
+  observed.check_columns(kObservationSize);
+  encoded.check_columns(self.size());
+  const Masks allowed(masks, games.size(), self.choices());
+  check(std::ranges::all_of(games, is_possible),
+        "histories must be those of `update`, with orders below 120");
+  self.encode(observed.span(), games, encoded.span(), allowed.span());
 }
 
 }  // namespace
@@ -108,45 +149,38 @@ void encode_features(const FeatureEncoder& self, const Rows<const float>& observ
 void bind_policy(nb::module_& m) {
   m.attr("HISTORY_BYTES") = sizeof(History);
   m.attr("HISTORY_ORDER_OFFSET") = offsetof(History, order);
-  m.def("sample_choices", &bound_sample_choices, "logits"_a.noconvert(),
-        "masks"_a.noconvert().none(), "uniforms"_a.noconvert(), "chosen"_a.noconvert(),
-        "log_probabilities"_a.noconvert(),
+  m.def("sample_choices", &bound_sample_choices, "logits"_a, "masks"_a.none(), "uniforms"_a,
+        "chosen"_a, "log_probabilities"_a,
+        nb::sig("def sample_choices(logits: numpy.typing.NDArray[numpy.float32], masks: "
+                "numpy.typing.NDArray[numpy.uint8] | None, uniforms: "
+                "numpy.typing.NDArray[numpy.float32], chosen: numpy.typing.NDArray[numpy.int64], "
+                "log_probabilities: numpy.typing.NDArray[numpy.float32]) -> None"),
         "Sample one choice per row from the softmax of its logits, by one uniform number in [0, 1) "
-        "per row.");
-  m.def(
-      "ppo_loss_gradient",
-      [](const Rows<const float>& logits, const Floats& values, const Ints& rows,
-         std::size_t minibatch_size, const Masks& masks, const Ints& chosen,
-         const Floats& log_probabilities, const Floats& advantages, const Floats& old_values,
-         const Floats& returns, const Rows<float>& logits_gradient,
-         const Row<float>& values_gradient, float clip_range, float clip_range_vf, float ent_coef) {
-        check_rows(logits.shape(0), values, rows, logits_gradient, values_gradient);
-        check_rows(chosen.shape(0), log_probabilities, advantages, old_values, returns);
-        check(logits_gradient.shape(1) == logits.shape(1) && logits.shape(1) > 0,
-              "the gradient must have the columns of logits, and at least one");
-        check(!masks || (masks->shape(0) == chosen.shape(0) && masks->shape(1) == logits.shape(1)),
-              "masks must have one row per row of the rollout and the columns of logits");
-        check(minibatch_size >= rows.shape(0),
-              "minibatch_size must be at least the number of rows");
-        const RolloutRows rollout{mask_span(masks),           span_of(chosen),
-                                  span_of(log_probabilities), span_of(advantages),
-                                  span_of(old_values),        span_of(returns)};
-        return checked_gradient({span_of(rows), span_of(logits), span_of(values), minibatch_size},
-                                rollout, {clip_range, clip_range_vf, ent_coef}, logits_gradient,
-                                values_gradient);
-      },
-      nb::kw_only(), "logits"_a.noconvert(), "values"_a.noconvert(), "rows"_a.noconvert(),
-      "minibatch_size"_a, "masks"_a.noconvert().none(), "chosen"_a.noconvert(),
-      "log_probabilities"_a.noconvert(), "advantages"_a.noconvert(), "old_values"_a.noconvert(),
-      "returns"_a.noconvert(), "logits_gradient"_a.noconvert(), "values_gradient"_a.noconvert(),
-      "clip_range"_a, "clip_range_vf"_a, "ent_coef"_a,
-      "Write the gradient of a minibatch's mean PPO loss for some of its rows.\n\n"
-      "`logits` and `values` belong to `rows`, which are indices into the arrays of the "
-      "rollout.\n\n"
-      "Returns:\n"
-      "    Contribution of the rows to the means of policy loss, value loss, entropy, KL "
-      "divergence "
-      "and share of clipped ratios.");
+        "per row.\n\n"
+        "Raises:\n    ValueError: a row allows no choice, or has NaN.");
+  m.def("ppo_loss_gradient", &bound_loss_gradient, nb::kw_only(), "logits"_a, "values"_a, "rows"_a,
+        "minibatch_size"_a, "masks"_a.none(), "chosen"_a, "log_probabilities"_a, "advantages"_a,
+        "old_values"_a, "returns"_a, "logits_gradient"_a, "values_gradient"_a, "clip_range"_a,
+        "clip_range_vf"_a, "ent_coef"_a,
+        nb::sig("def ppo_loss_gradient(*, logits: numpy.typing.NDArray[numpy.float32], "
+                "values: numpy.typing.NDArray[numpy.float32], "
+                "rows: numpy.typing.NDArray[numpy.int64], minibatch_size: int, "
+                "masks: numpy.typing.NDArray[numpy.uint8] | None, "
+                "chosen: numpy.typing.NDArray[numpy.int64], "
+                "log_probabilities: numpy.typing.NDArray[numpy.float32], "
+                "advantages: numpy.typing.NDArray[numpy.float32], "
+                "old_values: numpy.typing.NDArray[numpy.float32], "
+                "returns: numpy.typing.NDArray[numpy.float32], "
+                "logits_gradient: numpy.typing.NDArray[numpy.float32], "
+                "values_gradient: numpy.typing.NDArray[numpy.float32], clip_range: float, "
+                "clip_range_vf: float, ent_coef: float) -> tuple[float, float, float, float, "
+                "float]"),
+        "Write the gradient of a minibatch's mean PPO loss for some of its rows.\n\n"
+        "`logits` and `values` belong to `rows`, which are indices into the arrays of the "
+        "rollout.\n\n"
+        "Returns:\n"
+        "    Contribution of the rows to the means of policy loss, value loss, entropy, KL "
+        "divergence and share of clipped ratios.");
 
   nb::class_<FeatureEncoder>(m, "FeatureEncoder",
                              "Encodes observations and histories of many games as policy features.")
@@ -159,13 +193,20 @@ void bind_policy(nb::module_& m) {
           nb::kw_only(), "choices"_a, "scans"_a, "decoys"_a, "last_action"_a, "time"_a, "order"_a,
           "horizon"_a)
       .def_prop_ro("size", &FeatureEncoder::size, "Features per game.")
-      .def("update", &update_histories, "actions"_a.noconvert(), "observations"_a.noconvert(),
-           "histories"_a.noconvert(),
+      .def("update", &update_histories, "actions"_a, "observations"_a, "histories"_a,
+           nb::sig("def update(self, actions: numpy.typing.NDArray[numpy.int64], observations: "
+                   "numpy.typing.NDArray[numpy.float32], histories: "
+                   "numpy.typing.NDArray[numpy.uint8]) -> None"),
            "Add to each history the action that was played and the observation that followed.")
-      .def("encode", &encode_features, "observations"_a.noconvert(), "histories"_a.noconvert(),
-           "features"_a.noconvert(), "masks"_a.noconvert().none(),
+      .def("encode", &encode_features, "observations"_a, "histories"_a, "features"_a,
+           "masks"_a.none(),
+           nb::sig("def encode(self, observations: numpy.typing.NDArray[numpy.float32], "
+                   "histories: numpy.typing.NDArray[numpy.uint8], "
+                   "features: numpy.typing.NDArray[numpy.float32], "
+                   "masks: numpy.typing.NDArray[numpy.uint8] | None) -> None"),
            "Write one row of features and, unless `masks` is None, one row of action masks per "
-           "game.");
+           "game.\n\n"
+           "Raises:\n    ValueError: a history is not one that `update` makes.");
 }
 
 }  // namespace cagepool

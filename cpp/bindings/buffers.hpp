@@ -3,8 +3,8 @@
 // another type is refused with a TypeError.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -18,14 +18,12 @@ namespace cagepool {
 
 namespace nb = nanobind;
 
-template <class Value>
-using Row = nb::ndarray<Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class Value>
-using Rows = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class Array>
-auto span_of(const Array& array) {
-  return std::span(array.data(), array.size());
+/// An object in one line of at most 100 characters, for messages.
+inline std::string short_repr(nb::handle object) {
+  std::string text = nb::repr(object).c_str();
+  if (text.size() > 100) text = text.substr(0, 97) + "...";
+  std::ranges::replace(text, '\n', ' ');
+  return text;
 }
 
 /// NumPy's name of a type, such as "f4". An enumeration counts as its integer.
@@ -62,8 +60,9 @@ struct RowType<std::array<Value, kSize>> {
 };
 
 /// Memory of an object that supports Python's buffer protocol, C-contiguous. The object stays alive
-/// and keeps its size as long as this lives. Cheaper than nanobind's arrays, which go through
-/// DLPack: that takes several times as long as stepping a game.
+/// and keeps its size as long as this lives. Its values may be changed by other threads at any
+/// time, even with the GIL held: what must be in range is copied and then checked. Cheaper than
+/// nanobind's arrays, which go through DLPack: that takes several times as long as stepping a game.
 class Buffer {
  public:
   enum class Access : std::uint8_t { kRead, kWrite };
@@ -74,7 +73,7 @@ class Buffer {
     if (PyObject_GetBuffer(object.ptr(), &view_, flags) == 0) return;
     PyErr_Clear();
     throw wrong_type(is_written ? "a writable C-contiguous array" : "a C-contiguous array",
-                     nb::repr(object).c_str());
+                     short_repr(object));
   }
   ~Buffer() { PyBuffer_Release(&view_); }
   Buffer(const Buffer&) = delete;
@@ -93,7 +92,7 @@ class Buffer {
                                    : std::is_floating_point_v<Scalar> ? "fd"
                                    : std::is_signed_v<Scalar>         ? "bhilq"
                                                                       : "BHILQ";
-    return std::strlen(view_.format) == 1 && std::strchr(kCodes, *view_.format) != nullptr &&
+    return std::strlen(format()) == 1 && std::strchr(kCodes, *format()) != nullptr &&
            view_.itemsize == sizeof(Scalar);
   }
 
@@ -102,18 +101,34 @@ class Buffer {
   std::span<Element> rows() const {
     using Scalar = typename RowType<std::remove_const_t<Element>>::Scalar;
     constexpr std::size_t kColumns = RowType<std::remove_const_t<Element>>::kColumns;
-    const int rank = kColumns == 1 ? 1 : 2;
-    const bool is_aligned = reinterpret_cast<std::uintptr_t>(view_.buf) % alignof(Element) == 0;
-    if (!has_type<Scalar>() || view_.ndim != rank || !is_aligned) {
-      throw wrong_type(
-          "an aligned array of type " + numpy_type<Scalar>() + " and rank " + std::to_string(rank),
-          "type " + std::string(view_.format) + " and rank " + std::to_string(view_.ndim));
-    }
-    if (rank == 2 && std::cmp_not_equal(view_.shape[1], kColumns)) {
-      throw std::invalid_argument(std::string(name_) + " must have " + std::to_string(kColumns) +
-                                  " columns, got " + std::to_string(view_.shape[1]));
-    }
-    return {static_cast<Element*>(view_.buf), static_cast<std::size_t>(view_.shape[0])};
+    check_type<Scalar>(kColumns == 1 ? 1 : 2, alignof(Element));
+    if (kColumns > 1) check_columns(kColumns);
+    return {static_cast<Element*>(view_.buf), row_count()};
+  }
+
+  std::size_t row_count() const { return static_cast<std::size_t>(view_.shape[0]); }
+  std::size_t column_count() const { return static_cast<std::size_t>(view_.shape[1]); }
+
+  template <class Scalar>
+  void check_type(int rank, std::size_t alignment = alignof(Scalar)) const {
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(view_.buf) % alignment == 0;
+    if (has_type<std::remove_const_t<Scalar>>() && view_.ndim == rank && is_aligned) return;
+    throw wrong_type("an aligned array of type " + numpy_type<std::remove_const_t<Scalar>>() +
+                         " and rank " + std::to_string(rank),
+                     (is_aligned ? "type " : "unaligned type ") + std::string(format()) +
+                         " and rank " + std::to_string(view_.ndim));
+  }
+
+  void check_columns(std::size_t columns) const {
+    if (column_count() == columns) return;
+    throw std::invalid_argument(std::string(name_) + " must have " + std::to_string(columns) +
+                                " columns, got " + std::to_string(column_count()));
+  }
+
+  void check_rows(std::size_t rows) const {
+    if (row_count() == rows) return;
+    throw std::invalid_argument(std::string(name_) + " must have " + std::to_string(rows) +
+                                " rows, got " + std::to_string(row_count()));
   }
 
   nb::builtin_exception wrong_type(const std::string& wanted, const std::string& given) const {
@@ -121,9 +136,31 @@ class Buffer {
   }
 
  private:
+  /// Some exporters leave out the format of bytes.
+  const char* format() const { return view_.format == nullptr ? "B" : view_.format; }
+
   const char* name_;  // a literal
   Py_buffer view_{};
 };
+
+/// An array of scalars with one or two dimensions; it is written unless `Scalar` is const.
+template <class Scalar, int kRank>
+class Array : public Buffer {
+ public:
+  Array(nb::handle object, const char* name)
+      : Buffer(object, name, std::is_const_v<Scalar> ? Access::kRead : Access::kWrite) {
+    check_type<Scalar>(kRank);
+  }
+
+  std::span<Scalar> span() const {
+    const std::size_t columns = kRank == 1 ? 1 : column_count();
+    return {static_cast<Scalar*>(view().buf), row_count() * columns};
+  }
+};
+template <class Scalar>
+using Row = Array<Scalar, 1>;
+template <class Scalar>
+using Rows = Array<Scalar, 2>;
 
 /// An int64 array of one dimension, or None. Used in every step, so it is leaner than `Buffer`.
 class IntRow {
@@ -133,11 +170,10 @@ class IntRow {
     const bool is_buffer =
         PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) == 0;
     if (is_buffer && is_row()) return;
-    if (is_buffer) PyBuffer_Release(&view_);
+    if (is_buffer) PyBuffer_Release(&view_);  // clears view_.obj
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError,
-                 "%s must be a contiguous int64 array of one dimension, got %.100s", name,
-                 nb::repr(object).c_str());
+    PyErr_Format(PyExc_TypeError, "%s must be a contiguous int64 array of one dimension, got %s",
+                 name, short_repr(object).c_str());
     throw nb::python_error();
   }
   ~IntRow() {
@@ -155,8 +191,10 @@ class IntRow {
  private:
   bool is_row() const {
     const bool is_int64 =
-        std::strcmp(view_.format, "l") == 0 || std::strcmp(view_.format, "q") == 0;
-    return view_.ndim == 1 && view_.itemsize == sizeof(std::int64_t) && is_int64;
+        view_.format != nullptr && view_.itemsize == sizeof(std::int64_t) &&
+        (std::strcmp(view_.format, "l") == 0 || std::strcmp(view_.format, "q") == 0);
+    const auto address = reinterpret_cast<std::uintptr_t>(view_.buf);
+    return view_.ndim == 1 && is_int64 && address % alignof(std::int64_t) == 0;
   }
 
   Py_buffer view_{};

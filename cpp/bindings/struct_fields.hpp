@@ -35,6 +35,44 @@ inline std::vector<Field> game_config_fields() {
           field("edition", &GameConfig::edition), field("green", &GameConfig::green)};
 }
 
+inline std::vector<Field> game_fields() {
+  return {field("key", &Game::key),
+          field("blue_table", &Game::blue_table),
+          field("observation", &Game::observation),
+          field("return_tenths", &Game::return_tenths),
+          field("step", &Game::step),
+          field("horizon", &Game::horizon),
+          field("sessions", &Game::sessions),
+          field("privileged", &Game::privileged),
+          field("user_seen", &Game::user_seen),
+          field("user_unseen", &Game::user_unseen),
+          field("malware", &Game::malware),
+          field("known_ip", &Game::known_ip),
+          field("known_host", &Game::known_host),
+          field("scanned", &Game::scanned),
+          field("exploited", &Game::exploited),
+          field("escalated", &Game::escalated),
+          field("mapped", &Game::mapped),
+          field("last_exploit", &Game::last_exploit),
+          field("last_host", &Game::last_host),
+          field("known_nets", &Game::known_nets),
+          field("outage_tenths", &Game::outage_tenths),
+          field("ot_pid_known", &Game::ot_pid_known),
+          field("ot_service_known", &Game::ot_service_known),
+          field("last_scan_empty", &Game::last_scan_empty),
+          field("last_success", &Game::last_success),
+          field("red", &Game::red),
+          field("edition", &Game::edition),
+          field("green", &Game::green),
+          field("phase", &Game::phase),
+          field("mail_immune", &Game::mail_immune),
+          field("position", &Game::position),
+          field("user_pick", &Game::user_pick),
+          field("reached_12", &Game::reached_12),
+          field("swept", &Game::swept),
+          field("red_ports", &Game::red_ports)};
+}
+
 inline std::vector<Field> true_state_fields() {
   return {field("decoys", &TrueState::decoys),
           field("access", &TrueState::access),
@@ -98,6 +136,7 @@ inline std::vector<Field> trace_row_fields() {
 /// Layouts by the names that Python uses.
 inline std::map<std::string, StructLayout> struct_layouts() {
   return {{"game_config", {sizeof(GameConfig), game_config_fields()}},
+          {"game", {sizeof(Game), game_fields()}},
           {"true_state", {sizeof(TrueState), true_state_fields()}},
           {"moves", {sizeof(Moves), moves_fields()}},
           {"trace_episode", {sizeof(TraceEpisode), trace_episode_fields()}},

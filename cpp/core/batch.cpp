@@ -1,11 +1,13 @@
 #include "core/batch.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "core/kernel.hpp"
+#include "core/fork.hpp"
 
 namespace cagepool {
 namespace {
@@ -44,6 +46,43 @@ void check_configs(const std::vector<GameConfig>& configs) {
   }
 }
 
+void check_order(std::size_t id, Order order) {
+  if (order < kOrderCount) return;
+  throw std::invalid_argument("the order of game " + std::to_string(id) + " must be below " +
+                              std::to_string(kOrderCount) + ", got " + std::to_string(order));
+}
+
+/// Copy actions as bytes. Each is read once, since the caller's array may change meanwhile; throws
+/// std::out_of_range if one is not below `limit`.
+///
+/// @param ids Games of the actions, for the message.
+void copy_actions(std::span<const std::int64_t> given, std::span<const std::int64_t> ids,
+                  std::uint8_t limit, const char* name, std::vector<std::uint8_t>& copy) {
+  copy.resize(given.size());
+  std::uint8_t* const out = copy.data();
+  std::array<std::int64_t, kChunk> block;
+  for (std::size_t begin = 0; begin < given.size(); begin += kChunk) {
+    const std::size_t count = std::min(kChunk, given.size() - begin);
+    std::memcpy(block.data(), &given[begin], count * sizeof(std::int64_t));
+    // Without a branch per action; the action is searched for only if one is out of range.
+    std::uint64_t bits = 0;
+    std::uint8_t largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto narrow = static_cast<std::uint8_t>(block[i]);
+      bits |= static_cast<std::uint64_t>(block[i]);
+      largest = std::max(largest, narrow);
+      out[begin + i] = narrow;
+    }
+    if (bits <= 255 && largest < limit) continue;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (block[i] >= 0 && std::cmp_less(block[i], limit)) continue;
+      throw std::out_of_range("the " + std::string(name) + " of game " +
+                              std::to_string(ids[begin + i]) + " must be below " +
+                              std::to_string(limit) + ", got " + std::to_string(block[i]));
+    }
+  }
+}
+
 void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
   for_each_output([&](const auto& field) {
     const bool is_present =
@@ -59,31 +98,31 @@ void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
   const ObservationArray& finals = out.final_observations;
   if (finals.size() != 0 && finals.is_bytes() != out.observations.is_bytes())
     throw std::invalid_argument("final_observations must have the type of observations");
-  for (std::size_t id = 0; id < out.orders.size(); ++id) {
-    if (out.orders[id] < kOrderCount) continue;
-    throw std::invalid_argument("the order of game " + std::to_string(id) + " must be below " +
-                                std::to_string(kOrderCount) + ", got " +
-                                std::to_string(out.orders[id]));
-  }
+  for (std::size_t id = 0; id < out.orders.size(); ++id) check_order(id, out.orders[id]);
 }
 
 }  // namespace
 
-/// Throws if another thread is in a call of the same batch.
+/// Throws if another thread is in a call of the same batch, or was when the process was forked: in
+/// the child that call never ends, and its games are half stepped.
 class Batch::CallGuard {
  public:
-  explicit CallGuard(Batch& batch) : in_call_(batch.in_call_) {
-    if (in_call_.exchange(true, std::memory_order_acquire)) {
-      throw std::runtime_error(
-          "a batch must be used by one thread at a time; another call is under way");
-    }
+  explicit CallGuard(Batch& batch) : caller_(batch.caller_) {
+    std::uint64_t caller = 0;
+    if (caller_.compare_exchange_strong(caller, process_generation(), std::memory_order_acquire))
+      return;
+    throw std::runtime_error(
+        caller == process_generation()
+            ? "a batch must be used by one thread at a time; another call is under way"
+            : "a batch must not be in a call when the process forks; this one was, so the child "
+              "needs a new batch");
   }
-  ~CallGuard() { in_call_.store(false, std::memory_order_release); }
+  ~CallGuard() { caller_.store(0, std::memory_order_release); }
   CallGuard(const CallGuard&) = delete;
   CallGuard& operator=(const CallGuard&) = delete;
 
  private:
-  std::atomic<bool>& in_call_;
+  std::atomic<std::uint64_t>& caller_;
 };
 
 Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset autoreset,
@@ -125,30 +164,35 @@ std::size_t Batch::checked_id(std::int64_t id) const {
   return static_cast<std::size_t>(id);
 }
 
-void Batch::check_distinct(std::span<const std::int64_t> ids) {
-  for (const std::int64_t id : ids) checked_id(id);
+std::span<const std::int64_t> Batch::copy_ids(std::span<const std::int64_t> ids) {
+  // One id more than there are games is enough to find one that is wrong or named twice.
+  const std::span<const std::int64_t> copied = ids.first(std::min(ids.size(), games() + 1));
+  ids_.assign(copied.begin(), copied.end());
+  for (const std::int64_t id : ids_) checked_id(id);
   std::int64_t duplicate = -1;
-  for (const std::int64_t id : ids) {
+  for (const std::int64_t id : ids_) {
     std::uint8_t& is_named = is_named_[static_cast<std::size_t>(id)];
     if (is_named) duplicate = id;
     is_named = 1;
   }
-  for (const std::int64_t id : ids) is_named_[static_cast<std::size_t>(id)] = 0;
+  for (const std::int64_t id : ids_) is_named_[static_cast<std::size_t>(id)] = 0;
   if (duplicate >= 0)
     throw std::invalid_argument("each game may be named once, got " + std::to_string(duplicate) +
                                 " twice");
+  return ids_;
 }
 
-void Batch::reset(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds) {
+void Batch::reset(std::span<const std::int64_t> ids,
+                  std::optional<std::span<const std::uint64_t>> seeds) {
   const CallGuard guard(*this);
-  check_distinct(ids);
-  if (!seeds.empty()) check_count("seed", seeds.size(), ids.size());
+  if (seeds) check_count("seed", seeds->size(), ids.size());
+  ids = copy_ids(ids);
   const BatchView batch = view();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
     if (games_[id].phase == Phase::kUnstarted) --unstarted_;
-    if (!seeds.empty()) {
-      configs_[id].seed = seeds[i];
+    if (seeds) {
+      configs_[id].seed = (*seeds)[i];
       configs_[id].next_episode = 0;
     }
     reset_game(batch, id);
@@ -157,8 +201,8 @@ void Batch::reset(std::span<const std::int64_t> ids, std::span<const std::uint64
 
 void Batch::reseed(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds) {
   const CallGuard guard(*this);
-  check_distinct(ids);
   check_count("seed", seeds.size(), ids.size());
+  ids = copy_ids(ids);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
     configs_[id].seed = seeds[i];
@@ -167,41 +211,44 @@ void Batch::reseed(std::span<const std::int64_t> ids, std::span<const std::uint6
   }
 }
 
-void Batch::check_step(std::span<const std::int64_t> actions,
-                       std::span<const std::int64_t> red_actions,
-                       std::optional<std::span<const std::int64_t>> ids) {
-  const std::size_t count = ids ? ids->size() : games();
-  const auto check = [&](std::span<const std::int64_t> given, std::int64_t limit,
-                         const char* name) {
-    check_count(name, given.size(), count);
-    // One pass without a branch per game; the game is searched for only if a value is out of range.
-    std::uint64_t largest = 0;
-    for (const std::int64_t action : given)
-      largest = std::max(largest, static_cast<std::uint64_t>(action));
-    if (std::cmp_less(largest, limit)) return;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (given[i] >= 0 && given[i] < limit) continue;
-      const std::int64_t id = ids ? (*ids)[i] : static_cast<std::int64_t>(i);
-      throw std::out_of_range("the " + std::string(name) + " of game " + std::to_string(id) +
-                              " must be below " + std::to_string(limit) + ", got " +
-                              std::to_string(given[i]));
-    }
-  };
-  if (ids) check_distinct(*ids);
-  check(actions, kActionCount, "action");
-  if (takes_red_actions_ && red_actions.empty()) {
+StepArgs Batch::copy_step_args(std::span<const std::int64_t> actions,
+                               std::span<const std::int64_t> red_actions,
+                               std::optional<std::span<const std::int64_t>> ids) {
+  const std::span<const std::int64_t> games = ids ? copy_ids(*ids) : all_ids_;
+  check_count("action", actions.size(), games.size());
+  copy_actions(actions, games, kActionCount, "action", actions_);
+  if (takes_red_actions_ && red_actions.empty() && !games.empty()) {
     throw std::invalid_argument("red_actions must be given, since the caller plays red");
   }
   if (!takes_red_actions_ && !red_actions.empty()) {
     throw std::invalid_argument(
         "red_actions may be given only if red is `given`; no game's red is");
   }
-  if (takes_red_actions_) check(red_actions, kRedActionCount, "red action");
-  if (unstarted_ != 0 || autoreset_ == Autoreset::kDisabled) check_phases(ids);
+  if (takes_red_actions_) {
+    check_count("red action", red_actions.size(), games.size());
+    copy_actions(red_actions, games, kRedActionCount, "red action", red_actions_);
+  }
+  if (out_.tracks_compliance()) copy_orders(ids ? std::optional(games) : std::nullopt);
+  if (unstarted_ != 0 || autoreset_ == Autoreset::kDisabled) check_phases(games);
+  return {.batch = view(),
+          .ids = games.data(),
+          .actions = actions_.data(),
+          .red_actions = takes_red_actions_ ? red_actions_.data() : nullptr,
+          .orders = orders_.data()};
 }
 
-void Batch::check_phases(std::optional<std::span<const std::int64_t>> ids) const {
-  for (const std::int64_t id : ids.value_or(all_ids_)) {
+void Batch::copy_orders(std::optional<std::span<const std::int64_t>> ids) {
+  orders_.resize(ids ? ids->size() : games());
+  if (!ids) std::ranges::copy(out_.orders, orders_.begin());
+  for (std::size_t i = 0; ids && i < orders_.size(); ++i)
+    orders_[i] = out_.orders[static_cast<std::size_t>((*ids)[i])];
+  if (orders_.empty() || std::ranges::max(orders_) < kOrderCount) return;
+  for (std::size_t i = 0; i < orders_.size(); ++i)
+    check_order(ids ? static_cast<std::size_t>((*ids)[i]) : i, orders_[i]);
+}
+
+void Batch::check_phases(std::span<const std::int64_t> ids) const {
+  for (const std::int64_t id : ids) {
     const Phase phase = games_[static_cast<std::size_t>(id)].phase;
     if (phase == Phase::kUnstarted) {
       throw std::runtime_error("reset must come before step; game " + std::to_string(id) +
@@ -218,11 +265,7 @@ std::size_t Batch::step(std::span<const std::int64_t> actions,
                         std::span<const std::int64_t> red_actions,
                         std::optional<std::span<const std::int64_t>> ids) {
   const CallGuard guard(*this);
-  check_step(actions, red_actions, ids);
-  const StepArgs args{.batch = view(),
-                      .ids = ids ? ids->data() : all_ids_.data(),
-                      .actions = actions.data(),
-                      .red_actions = red_actions.empty() ? nullptr : red_actions.data()};
+  const StepArgs args = copy_step_args(actions, red_actions, ids);
   const Kernel kernel = kernel_for(args.batch);
   const std::size_t count = actions.size();
   if (!thread_pool_ || count <= kChunk || !thread_pool_->is_of_this_process())
@@ -245,13 +288,15 @@ void Batch::redirect_observations(const ObservationArray& observations) {
 
 std::vector<std::uint8_t> Batch::save(std::int64_t id) {
   const CallGuard guard(*this);
-  return save_game(view(), checked_id(id));
+  const std::size_t game = checked_id(id);
+  if (out_.tracks_compliance()) check_order(game, out_.orders[game]);
+  return save_game(view(), game);
 }
 
 void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs) {
   const CallGuard guard(*this);
-  check_distinct(ids);
   check_count("snapshot", blobs.size(), ids.size());
+  ids = copy_ids(ids);
   const BatchView batch = view();
   std::vector<Snapshot> snapshots;  // all are read before any game changes
   for (const Blob blob : blobs) snapshots.push_back(read_snapshot(batch, blob));

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/episode.hpp"
+#include "core/kernel.hpp"
 #include "core/snapshot.hpp"
 #include "core/thread_pool.hpp"
 #include "core/trace.hpp"
@@ -23,7 +23,8 @@ class Batch {
   int threads() const { return thread_pool_ ? thread_pool_->threads() : 1; }
 
   /// Start new episodes; with `seeds`, the first ones of new random streams.
-  void reset(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds);
+  void reset(std::span<const std::int64_t> ids,
+             std::optional<std::span<const std::uint64_t>> seeds);
   /// Switch games to new random streams from their current step on.
   void reseed(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds);
   /// Play one action in every game, or in the games `ids`. Returns how many episodes ended.
@@ -47,24 +48,32 @@ class Batch {
 
   BatchView view();
   std::size_t checked_id(std::int64_t id) const;
-  void check_distinct(std::span<const std::int64_t> ids);
-  void check_step(std::span<const std::int64_t> actions, std::span<const std::int64_t> red_actions,
-                  std::optional<std::span<const std::int64_t>> ids);
-  void check_phases(std::optional<std::span<const std::int64_t>> ids) const;
+  std::span<const std::int64_t> copy_ids(std::span<const std::int64_t> ids);
+  StepArgs copy_step_args(std::span<const std::int64_t> actions,
+                          std::span<const std::int64_t> red_actions,
+                          std::optional<std::span<const std::int64_t>> ids);
+  void copy_orders(std::optional<std::span<const std::int64_t>> ids);
+  void check_phases(std::span<const std::int64_t> ids) const;
 
   std::vector<GameConfig> configs_;
   std::vector<Game> games_;
   std::size_t session_capacity_;
   std::vector<Session> session_logs_;
   std::vector<std::int64_t> all_ids_;
-  std::vector<std::uint8_t> is_named_;  // scratch of check_distinct, one flag per game
+  // Arguments of the current call, copied before they are checked: the caller's arrays may change
+  // during the call.
+  std::vector<std::int64_t> ids_;
+  std::vector<std::uint8_t> actions_;
+  std::vector<std::uint8_t> red_actions_;
+  std::vector<Order> orders_;
+  std::vector<std::uint8_t> is_named_;  // scratch of copy_ids, one flag per game
   Outputs out_;
   Autoreset autoreset_;
   ComplianceRule rule_;
   bool takes_red_actions_;
   std::size_t unstarted_;  // number of games that were never reset
   std::unique_ptr<ThreadPool, ThreadPoolDeleter> thread_pool_;
-  std::atomic<bool> in_call_ = false;
+  std::atomic<std::uint64_t> caller_ = 0;  // process generation of the call under way, or 0
 };
 
 }  // namespace cagepool

@@ -15,6 +15,7 @@ template <class Value>
   if (batch.autoreset != Autoreset::kSameStep) return;
   Observation<Value>& observation = batch.out.observations.as<Value>()[id];
   batch.out.final_observations.as<Value>()[id] = observation;
+  batch.out.final_true_state[id] = batch.store.true_states[id];
   expand_observation(0, observation.data());
   start_episode(batch, id);
 }
@@ -37,20 +38,19 @@ inline std::size_t step_games(const StepArgs& shared, std::size_t begin, std::si
       reset_game(batch, id);  // the action is ignored
       continue;
     }
-    const auto action = static_cast<int>(args.actions[i]);
+    const int action = args.actions[i];
     if constexpr (kCompliance != Compliance::kNone) {
       batch.out.counters[id].threat_steps += is_threatened<kKnowledge>(game, batch.rule);
       batch.out.alignment[id] = 0.0;
     }
     const auto on_fix = [&](const Game& before, Mask target) {
       if constexpr (kCompliance != Compliance::kNone) {
-        batch.out.alignment[id] = score_fix<kKnowledge>(before, target, batch.out.orders[id],
-                                                        batch.rule, batch.out.counters[id]);
+        batch.out.alignment[id] = score_fix<kKnowledge>(before, target, args.orders[i], batch.rule,
+                                                        batch.out.counters[id]);
       }
     };
-    const RedAction given = args.red_actions == nullptr
-                                ? RedAction{}
-                                : kRedActions[static_cast<std::size_t>(args.red_actions[i])];
+    const RedAction given =
+        args.red_actions == nullptr ? RedAction{} : kRedActions[args.red_actions[i]];
     const StepResult step =
         play_step(slot, action, given, RandomDraws(game.key, game.step), on_fix);
     game.observation = step.observation;

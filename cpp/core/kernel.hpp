@@ -10,8 +10,9 @@ namespace cagepool {
 struct StepArgs {
   BatchView batch;
   const std::int64_t* ids;
-  const std::int64_t* actions;
-  const std::int64_t* red_actions;  // null if no game needs them
+  const std::uint8_t* actions;
+  const std::uint8_t* red_actions;  // null if no game needs them
+  const Order* orders;              // read only if compliance is tracked
 };
 
 /// Steps entries `begin` to `end` of the arguments; returns how many episodes ended.

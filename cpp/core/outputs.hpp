@@ -39,6 +39,7 @@ struct Outputs {
   std::span<TrueState> true_state;
   // Of the last finished episode of each game.
   ObservationArray final_observations;
+  std::span<TrueState> final_true_state;
   std::span<double> episode_returns;
   std::span<std::int32_t> episode_lengths;
   std::span<Counters> episode_counters;
@@ -69,6 +70,7 @@ inline constexpr std::tuple kOutputFields{
     OutputField{"true_state", &Outputs::true_state},
     OutputField{"final_observations", &Outputs::final_observations,
                 OutputCondition::kSameStepReset},
+    OutputField{"final_true_state", &Outputs::final_true_state, OutputCondition::kSameStepReset},
     OutputField{"episode_returns", &Outputs::episode_returns},
     OutputField{"episode_lengths", &Outputs::episode_lengths},
     OutputField{"episode_counters", &Outputs::episode_counters, OutputCondition::kOrder},

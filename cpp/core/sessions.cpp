@@ -16,7 +16,16 @@ void set_bit(Mask& mask, int host, bool value) {
   mask = static_cast<Mask>(value ? mask | bit(host) : mask & ~bit(host));
 }
 
-/// Recount the sessions of one host and update masks, counts and access level.
+void end_sessions(Slot slot, int host, int mask, int flags) {
+  for (Session& session : slot.session_log()) {
+    if (matches(session, host, mask, flags))
+      session = static_cast<Session>(session & ~kSessionAlive);
+  }
+  recount_sessions(slot, host);
+}
+
+}  // namespace
+
 void recount_sessions(Slot slot, int host) {
   int privileged = host == kUser0 ? 1 : 0;  // session 0
   int seen = 0;
@@ -37,16 +46,6 @@ void recount_sessions(Slot slot, int host) {
   true_state.user_unseen[h] = saturated(unseen);
   true_state.access[h] = privileged != 0 ? 2 : seen + unseen != 0 ? 1 : 0;
 }
-
-void end_sessions(Slot slot, int host, int mask, int flags) {
-  for (Session& session : slot.session_log()) {
-    if (matches(session, host, mask, flags))
-      session = static_cast<Session>(session & ~kSessionAlive);
-  }
-  recount_sessions(slot, host);
-}
-
-}  // namespace
 
 void open_session(Slot slot, int host, Session flags) {
   ++slot.game().sessions;

@@ -18,4 +18,7 @@ void restore_sessions(Slot slot, int host);
 /// Make the host's user-level session number `pick` privileged.
 void escalate_session(Slot slot, int host, int pick);
 
+/// Recount the sessions of one host and update masks, counts and access level.
+void recount_sessions(Slot slot, int host);
+
 }  // namespace cagepool

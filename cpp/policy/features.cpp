@@ -50,6 +50,12 @@ bool can_work(const BlueAction& action, const History& history) {
 
 }  // namespace
 
+bool is_possible(const History& history) {
+  const Mask hosts = history.scanned | history.exploited | history.latest;
+  return (hosts & ~kAllHosts) == 0 && history.last_kind < kBlueKinds &&
+         history.last_host < kHostCount && history.order < kOrderCount;
+}
+
 FeatureEncoder::FeatureEncoder(const std::vector<int>& choices, FeatureGroups groups, int horizon)
     : groups_(groups), horizon_(horizon) {
   if (choices.empty()) throw std::invalid_argument("there must be at least one choice");

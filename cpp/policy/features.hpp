@@ -25,6 +25,9 @@ struct History {
 };
 static_assert(sizeof(History) == 24);
 
+/// Whether a history has values that updates can give; the encoder relies on this.
+bool is_possible(const History& history);
+
 /// Features beside the 52 values of the observation, in this order.
 struct FeatureGroups {
   bool scans;        // three values per host: `scanned`, `exploited`, `latest` of the history

@@ -37,7 +37,7 @@ inline PpoLossParts write_gradients(const MinibatchSlice& slice, const RolloutRo
   for (std::size_t i = 0; i < slice.rows.size(); ++i) {
     const auto row = static_cast<std::size_t>(slice.rows[i]);
     softmax.compute(&slice.logits[i * choices], mask_row(rollout.masks, row, choices));
-    const auto choice = static_cast<std::size_t>(rollout.chosen[row]);
+    const auto choice = static_cast<std::size_t>(slice.chosen[i]);
     const float log_ratio = softmax.log_probability(choice) - rollout.log_probabilities[row];
     const float ratio = std::exp(log_ratio);
     const float advantage = rollout.advantages[row];

@@ -17,7 +17,6 @@ struct PpoLossConfig {
 /// Data of a rollout, one row per transition.
 struct RolloutRows {
   std::span<const std::uint8_t> masks;  // rows x choices; empty: every choice was allowed
-  std::span<const std::int64_t> chosen;
   std::span<const float> log_probabilities;
   std::span<const float> advantages;
   std::span<const float> values;  // as predicted during the rollout
@@ -27,7 +26,8 @@ struct RolloutRows {
 /// A slice of a minibatch: rows of the rollout, with the current outputs of the networks.
 struct MinibatchSlice {
   std::span<const std::int64_t> rows;
-  std::span<const float> logits;  // rows x choices
+  std::span<const std::int64_t> chosen;  // choice of each row
+  std::span<const float> logits;         // rows x choices
   std::span<const float> values;
   std::size_t minibatch_size;  // rows of all slices together, the divisor of all means
 };

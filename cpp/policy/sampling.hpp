@@ -17,7 +17,8 @@ struct MaskedLogits {
 };
 
 /// Sample one choice per row from the softmax of its logits, by one uniform number in [0, 1) per
-/// row.
+/// row. Throws std::invalid_argument if a row allows no choice or has NaN; earlier rows are
+/// sampled.
 void sample_choices(const MaskedLogits& logits, std::span<const float> uniforms,
                     std::span<std::int64_t> chosen, std::span<float> log_probabilities);
 

@@ -22,6 +22,7 @@ class Softmax {
   /// Compute the softmax of a row. `mask` may be null: every choice is allowed.
   inline void compute(const float* logits, const std::uint8_t* mask) {
     const float highest = load(logits, mask);
+    has_choice_ = highest > kMaskedLogit;
     Lanes sums{};
     Lanes products{};  // masked logits are finite, so that their product with weight 0 is 0
     for (std::size_t i = 0; i < logits_.size(); ++i) {
@@ -56,6 +57,10 @@ class Softmax {
   }
 
   inline float entropy() const { return entropy_; }
+
+  /// Whether the row has a distribution: some choice is allowed and no allowed logit is NaN or
+  /// positive infinity.
+  inline bool is_valid() const { return has_choice_ && std::isfinite(sum_); }
 
   /// Write d/dlogits of slope * log_probability(choice) - entropy_weight * entropy.
   inline void write_gradient(std::size_t choice, float slope, float entropy_weight,
@@ -114,6 +119,7 @@ class Softmax {
   std::size_t count_;
   std::vector<Block> logits_;   // minus the highest
   std::vector<Block> weights_;  // probabilities times sum_
+  bool has_choice_ = false;
   float sum_ = 0;
   float log_sum_ = 0;
   float entropy_ = 0;

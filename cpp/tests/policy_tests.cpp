@@ -72,9 +72,11 @@ struct Rollout {
   std::vector<std::int64_t> rows = {6, 5, 4, 3, 2, 1, 0};  // not in the order of the rollout
 
   RolloutRows rollout(const Table& table) const {
-    return {table.masks, chosen, log_probabilities, advantages, old_values, returns};
+    return {table.masks, log_probabilities, advantages, old_values, returns};
   }
-  MinibatchSlice slice(const Table& table) const { return {rows, table.logits, values, kRows}; }
+  MinibatchSlice slice(const Table& table) const {
+    return {rows, chosen, table.logits, values, kRows};
+  }
 };
 
 constexpr PpoLossConfig kConfig{.clip_range = 0.2F, .clip_range_vf = 0.3F, .ent_coef = 0.1F};

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 import enum
-from typing import Annotated, Any
+from typing import Any
 
 import numpy
 import numpy.typing
-from numpy.typing import NDArray
 
 
 HOST_COUNT: int = 13
@@ -208,12 +207,15 @@ HISTORY_BYTES: int = 24
 
 HISTORY_ORDER_OFFSET: int = 10
 
-def sample_choices(logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, uniforms: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+def sample_choices(logits: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, uniforms: numpy.typing.NDArray[numpy.float32], chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32]) -> None:
     """
     Sample one choice per row from the softmax of its logits, by one uniform number in [0, 1) per row.
+
+    Raises:
+        ValueError: a row allows no choice, or has NaN.
     """
 
-def ppo_loss_gradient(*, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], minibatch_size: int, masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None, chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], advantages: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], old_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], returns: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], logits_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], values_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], clip_range: float, clip_range_vf: float, ent_coef: float) -> tuple[float, float, float, float, float]:
+def ppo_loss_gradient(*, logits: numpy.typing.NDArray[numpy.float32], values: numpy.typing.NDArray[numpy.float32], rows: numpy.typing.NDArray[numpy.int64], minibatch_size: int, masks: numpy.typing.NDArray[numpy.uint8] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], advantages: numpy.typing.NDArray[numpy.float32], old_values: numpy.typing.NDArray[numpy.float32], returns: numpy.typing.NDArray[numpy.float32], logits_gradient: numpy.typing.NDArray[numpy.float32], values_gradient: numpy.typing.NDArray[numpy.float32], clip_range: float, clip_range_vf: float, ent_coef: float) -> tuple[float, float, float, float, float]:
     """
     Write the gradient of a minibatch's mean PPO loss for some of its rows.
 
@@ -232,19 +234,52 @@ class FeatureEncoder:
     def size(self) -> int:
         """Features per game."""
 
-    def update(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], histories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    def update(self, actions: numpy.typing.NDArray[numpy.int64], observations: numpy.typing.NDArray[numpy.float32], histories: numpy.typing.NDArray[numpy.uint8]) -> None:
         """
         Add to each history the action that was played and the observation that followed.
         """
 
-    def encode(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], histories: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], features: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')] | None) -> None:
+    def encode(self, observations: numpy.typing.NDArray[numpy.float32], histories: numpy.typing.NDArray[numpy.uint8], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None) -> None:
         """
         Write one row of features and, unless `masks` is None, one row of action masks per game.
+
+        Raises:
+            ValueError: a history is not one that `update` makes.
         """
 
 ALL_WORD: int = -1
 
 MESSAGE_WORD: int = -2
+
+WAKE_WORD: int = -3
+
+def exit_with_parent(life_pipe: int, parent_pidfd: int) -> None:
+    """
+    Start a thread that ends this process and its process group when its parent has ended, without the GIL.
+
+    Args:
+        life_pipe: File descriptor of a pipe that closes when the parent ends.
+        parent_pidfd: Process file descriptor of the parent, or -1 where there is none.
+    """
+
+class Completions:
+    """Completion flags in shared memory."""
+
+    def __init__(self, *, flags: object, countdown: object) -> None:
+        """Use one uint8 per environment, and one int32, which hold 0 at first."""
+
+    def arm(self, count: int) -> bool:
+        """
+        Begin to wait for so many completions; False if they are there already.
+        """
+
+    def disarm(self) -> None:
+        """Stop waiting."""
+
+    def take(self, envs: object) -> int:
+        """
+        Write the environments whose step is done to an int32 array, clear their flags, and return their number.
+        """
 
 class SpinWait:
     """Spin-then-block wait until a file descriptor is readable."""
@@ -256,10 +291,43 @@ class SpinWait:
         Wait until the descriptor is readable; False if the timeout passed before. A negative timeout means no limit.
         """
 
+    def wait_for(self, completions: Completions, count: int, timeout_s: float) -> None:
+        """
+        Wait in the same way until there are so many completions or the descriptor is readable.
+        """
+
+def rehearse(*, loop: tuple[float, float], worker: tuple[float, float], parent_s: float, workers: int, budget_s: float) -> tuple[float, float]:
+    """
+    Measure a step of all environments in one loop and in workers, under the present load, without environments.
+
+    Args:
+        loop: Seconds that the loop computes and waits per step.
+        worker: Seconds that each worker computes and waits per step.
+        parent_s: Seconds that the parent of the workers computes per step.
+        workers: Number of workers.
+        budget_s: Approximate duration.
+
+    Returns:
+        Seconds per step of the loop and of the workers.
+    """
+
+class StepRequests:
+    """Writes step requests to workers."""
+
+    def __init__(self, *, worker_of_env: object, pipes: object) -> None:
+        """
+        Use an int32 array with the worker of each environment, and one with the pipe to each worker: below 0 while the worker must get no requests.
+        """
+
+    def write(self, envs: object) -> list[tuple[int, bytes]]:
+        """
+        Request steps of environments, an int64 array, whose indices must be valid. Returns the bytes that could not be written, with their workers.
+        """
+
 class WorkerLoop:
     """Request loop of a worker process."""
 
-    def __init__(self, *, steps: list[object], read_action: object, write_observation: object, finish_step: object, pack_infos: object, numpy_false: object, observations: object | None, rewards: object, terminations: object, truncations: object, needs_reset: object, current_env: object, first_env: int, fast_path: bool) -> None:
+    def __init__(self, *, steps: list[object], read_action: object, write_observation: object, finish_step: object, pack_infos: object, numpy_false: object, observations: object | None, rewards: object, terminations: object, truncations: object, needs_reset: object, current_env: object, completions: Completions, first_env: int, fast_path: bool) -> None:
         """
         Create the loop over the environments of a worker. A local index is that of an environment within the worker.
 
@@ -273,6 +341,7 @@ class WorkerLoop:
             observations: The array of the observations, if they are one array.
             needs_reset: One byte per environment; not 0: `finish_step` handles the next step, with None.
             current_env: One int64, the index of the environment that is being stepped, or -1.
+            completions: Flags of the environments of all workers.
             first_env: Index, among the environments of all workers, of this worker's first.
             fast_path: False: `finish_step` handles every step.
         """

@@ -1,5 +1,7 @@
 """Invalid arguments of a batch raise errors and change nothing."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -118,7 +120,9 @@ def test_seeds_must_be_one_a_game(batch: Batch) -> None:
         batch.reset(seed_range(0, 2))
     with refused_without_change(batch, ValueError, "one seed per game, got 2 for 1 games"):
         batch.reseed(int64s([0]), seed_range(0, 2))
-    with refused_without_change(batch, TypeError, r"reset\(\)"):
+    with refused_without_change(batch, ValueError, "one seed per game, got 0 for 3 games"):
+        batch.reset(seed_range(0, 0))
+    with refused_without_change(batch, TypeError, "^seeds must be an aligned array of type u8 "):
         batch.reset(int64s([0, 1, 2]))  # type: ignore[arg-type]
 
 
@@ -241,3 +245,158 @@ def test_a_second_thread_is_refused_at_once() -> None:
         play_step(whole, "Sleep")
     for array in ("observations", "rewards", "moves", "true_state"):
         np.testing.assert_array_equal(getattr(batch, array), getattr(whole, array))
+
+
+@pytest.mark.parametrize("order", [120, 255])
+def test_an_order_out_of_range_names_game_and_value(order: int) -> None:
+    batch = start_batch(3, order=ORDER)
+    batch.orders[1] = order
+    sentence = f"^the order of game 1 must be below 120, got {order}$"
+    for call in (
+        lambda: batch.step(int64s([0, 0, 0])),
+        lambda: batch.step(int64s([0, 0]), ids=int64s([2, 1])),
+        lambda: batch.save(int64s([1])),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            call()
+    assert [batch.core.steps(game) for game in range(3)] == [0, 0, 0]
+    batch.step(int64s([0]), ids=int64s([2]))
+    batch.orders[1] = 0
+    batch.step(int64s([0, 0, 0]))
+
+
+@pytest.mark.parametrize("array", ["true_state", "counters"])
+def test_state_that_the_rules_read_is_read_only(array: str) -> None:
+    batch = start_batch(2, order=ORDER)
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(batch, array)[0] = getattr(batch, array)[1]
+
+
+def test_a_message_about_an_array_is_one_line(batch: Batch) -> None:
+    for wrong in (np.zeros((40, 40)), np.zeros((3, 2, 2), np.int64), "x\ny" * 1000):
+        with pytest.raises(TypeError) as error:
+            batch.step(wrong)  # type: ignore[arg-type]
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("setting", ["max_steps", "red", "threads", "autoreset", "order"])
+def test_a_message_about_a_setting_is_one_line(setting: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as error:
+        Batch(1, BatchConfig(**{setting: np.zeros((1, 2, 2))}))  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_unaligned_actions_are_refused(batch: Batch) -> None:
+    unaligned = memoryview(bytearray(25))[1:].cast("q")
+    with refused_without_change(batch, TypeError, "^actions must be a contiguous int64 array"):
+        batch.step(unaligned)  # type: ignore[arg-type]
+
+
+RACE = """
+import threading, time, sys
+import numpy as np
+from cagepool.sim import Batch, BatchConfig
+
+games = 4096
+batch = Batch(games, BatchConfig(red="given", order="critical_first", max_steps=50, threads=1))
+batch.reset(np.arange(games, dtype=np.uint64))
+arrays = dict(actions=np.zeros(games, np.int64), red_actions=np.zeros(games, np.int64),
+              ids=np.arange(games), orders=batch.orders)
+arrays["actions"][:] = np.arange(games) % 145
+target, bad = arrays[sys.argv[1]], int(sys.argv[2])
+good = target.copy()
+stopped = threading.Event()
+
+def disturb():
+    while not stopped.is_set():
+        target[::3] = bad
+        target[:] = good
+
+thread = threading.Thread(target=disturb)
+thread.start()
+deadline = time.monotonic() + 3
+played = refused = 0
+while time.monotonic() < deadline or not (played and refused):
+    try:
+        batch.step(arrays["actions"], arrays["red_actions"], arrays["ids"])
+        played += 1
+    except (IndexError, ValueError) as error:
+        assert " must be below " in str(error) or " twice" in str(error), error
+        refused += 1
+    if time.monotonic() > deadline + 60:
+        break
+stopped.set()
+thread.join()
+print("survived" if played and refused else (played, refused))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("array", "bad"), [("ids", 2**50), ("actions", 10**8), ("red_actions", 10**8), ("orders", 255)]
+)
+def test_a_thread_that_changes_arguments_during_a_step_cannot_crash_it(
+    array: str, bad: int
+) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", RACE, array, str(bad)], capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "survived\n", (run.returncode, run.stderr)
+
+
+FORK = """
+import os, threading, time
+import numpy as np
+from cagepool.sim import Batch, BatchConfig
+
+batch = Batch(200_000, BatchConfig(threads=1))
+batch.reset(np.arange(200_000, dtype=np.uint64))
+stopped = threading.Event()
+
+def step():
+    actions = np.zeros(batch.games, np.int64)
+    while not stopped.is_set():
+        batch.step(actions)
+
+thread = threading.Thread(target=step)
+thread.start()
+sentences = set()
+deadline = time.monotonic() + 60
+while len(sentences) == 0 and time.monotonic() < deadline:
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            batch.core.steps(0)
+        except RuntimeError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.close(writer)
+    if sentence := os.read(reader, 500):
+        sentences.add(sentence.decode())
+    os.close(reader)
+    os.waitpid(child, 0)
+stopped.set()
+thread.join()
+print(*sentences)
+"""
+
+
+def test_a_batch_that_was_forked_in_a_step_says_so() -> None:
+    run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=False)
+    assert run.stdout == (
+        "a batch must not be in a call when the process forks; "
+        "this one was, so the child needs a new batch\n"
+    ), run.stderr
+
+
+def test_a_batch_that_lives_until_the_end_is_no_leak() -> None:
+    """A thread that never ends keeps the globals of the program alive."""
+    program = (
+        "import threading, time; from cagepool.sim import Batch; batch = Batch(1);"
+        "threading.Thread(target=lambda: time.sleep(100), daemon=True).start()"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stderr == ""

@@ -241,7 +241,7 @@ def test_an_unknown_set_of_actions_is_refused() -> None:
     [
         (lambda encoder: encoder.update(int64s([145, 0]), zeros(2, 52)), IndexError, "below 145"),
         (lambda encoder: encoder.update(int64s([-1, 0]), zeros(2, 52)), IndexError, "below 145"),
-        (lambda encoder: encoder.update(int64s([0]), zeros(2, 52)), ValueError, "as many rows"),
+        (lambda encoder: encoder.update(int64s([0]), zeros(2, 52)), ValueError, "2 rows, got 1"),
         (lambda encoder: encoder.update(int64s([0, 0]), zeros(2, 51)), ValueError, "52 columns"),
         (
             lambda encoder: encoder.encode(zeros(2, 51), zeros(2, encoder.size), None),
@@ -251,14 +251,14 @@ def test_an_unknown_set_of_actions_is_refused() -> None:
         (
             lambda encoder: encoder.encode(zeros(2, 52), zeros(2, 3), None),
             ValueError,
-            "one column per feature",
+            r"features must have \d+ columns, got 3",
         ),
         (
             lambda encoder: encoder.encode(
                 zeros(2, 52), zeros(2, encoder.size), np.zeros((2, 1), np.uint8)
             ),
             ValueError,
-            "one column per choice",
+            r"masks must have \d+ columns, got 1",
         ),
         (
             lambda encoder: FeatureEncoder(encoder.config, 2, horizon=0),
@@ -283,3 +283,33 @@ def test_an_order_that_does_not_exist_is_refused() -> None:
 
 def zeros(rows: int, columns: int) -> NDArray[np.float32]:
     return np.zeros((rows, columns), np.float32)
+
+
+HISTORY_KIND, HISTORY_HOST = 8, 9
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(1, 0x20), (3, 0x20), (5, 0x20), (HISTORY_KIND, 6), (HISTORY_KIND, 40), (HISTORY_HOST, 13)],
+    ids=["scanned", "exploited", "latest", "kind", "shift", "host"],
+)
+def test_a_damaged_history_is_refused(at: int, value: int) -> None:
+    encoder = FeatureEncoder(FeatureConfig(), 2, horizon=HORIZON)
+    observations = np.zeros((2, 52), np.float32)
+    encoder.update(int64s([0, 1]), observations)
+    features = np.zeros((2, encoder.size), np.float32)
+    encoder.encode(observations, features, None)
+    encoder.history[1, at] = value
+    with pytest.raises(ValueError, match=r"^histories must be those of `update`"):
+        encoder.encode(observations, features, None)
+
+
+def test_unaligned_arrays_are_refused() -> None:
+    encoder = FeatureEncoder(FeatureConfig(), 2, horizon=HORIZON)
+    observations = np.zeros((2, 52), np.float32)
+    actions = memoryview(bytearray(17))[1:].cast("q")
+    with pytest.raises(TypeError, match=r"^actions must be an aligned array of type i8 and rank 1"):
+        encoder.update(actions, observations)  # type: ignore[arg-type]
+    encoder.history = np.zeros(49, np.uint8)[1:].reshape(2, 24)
+    with pytest.raises(TypeError, match=r"^histories must be an aligned array of type u1"):
+        encoder.update(int64s([0, 0]), observations)

@@ -13,13 +13,11 @@ GAMES = 3
 
 
 def outputs(**changed: Any) -> Arrays:
-    arrays = {
-        name: np.zeros((GAMES, columns) if columns > 1 else GAMES, types[0])
-        for name, types, columns, condition in _core.output_fields()
-        if condition != _core.OutputCondition.SAME_STEP_RESET
-    }
-    final = np.zeros((0, _core.OBSERVATION_SIZE), np.float32)
-    return arrays | {"final_observations": final} | changed
+    arrays: Arrays = {}
+    for name, types, columns, condition in _core.output_fields():
+        rows = 0 if condition == _core.OutputCondition.SAME_STEP_RESET else GAMES
+        arrays[name] = np.zeros((rows, columns) if columns > 1 else rows, types[0])
+    return arrays | changed
 
 
 def make(arrays: Arrays, **changed: Any) -> _core.Batch:

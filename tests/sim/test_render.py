@@ -1,5 +1,6 @@
 """A game rendered as text."""
 
+from cagepool.sim import Batch
 from cagepool.sim.names import HOSTS
 from cagepool.sim.render import render_text
 from tests.sim.games import play_step, start_batch
@@ -26,7 +27,7 @@ User2        User         |  .         .            |  .           .     .     .
 User3        User         |  .         .            |  .           .     .     .       .        .
 User4        User         |  .         .            |  .           .     .     .       .        .
 
-OTService runs; red does not know of it; Impact can stop it
+OTService runs; red does not know of it
 """  # noqa: E501
 
 
@@ -66,9 +67,15 @@ def test_green_is_shown_when_it_scans() -> None:
 
 def test_the_service_tells_its_story() -> None:
     batch = start_batch(1, seed=3, red="b_line")
-    assert "OTService runs; red does not know of it; Impact can stop it" in render_text(batch, 0)
+    assert service_line(batch) == "OTService runs; red does not know of it"
     while batch.true_state["ot_running"][0]:
         play_step(batch, "Sleep")
-    assert "OTService is stopped; red knows of it; Impact can stop it" in render_text(batch, 0)
+    assert service_line(batch) == "OTService is stopped; red knows of it"
     play_step(batch, "Restore Op_Server0")
-    assert "OTService runs; red knows of it; Impact can no longer stop it" in render_text(batch, 0)
+    assert service_line(batch) == (
+        "OTService runs; red knows of it; Impact cannot stop it since Op_Server0 was restored"
+    )
+
+
+def service_line(batch: Batch) -> str:
+    return render_text(batch, 0).splitlines()[-1]

@@ -1,13 +1,20 @@
 """Invalid snapshots raise errors and change nothing."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cagepool.sim import Batch
-from tests.sim.games import int64s, play_actions, refused_without_change, start_batch
+from cagepool.sim import Batch, BatchConfig
+from tests.sim.games import (
+    int64s,
+    play_actions,
+    play_step,
+    refused_without_change,
+    start_batch,
+)
 
 
 @pytest.fixture
@@ -109,3 +116,67 @@ def test_a_game_of_a_given_red_needs_a_batch_that_takes_its_actions(batch: Batch
 def test_there_must_be_one_snapshot_a_game(batch: Batch) -> None:
     with refused_without_change(batch, ValueError, "one snapshot per game, got 1 for 2 games"):
         batch.restore(int64s([0, 1]), batch.save(int64s([0])))
+
+
+# Places in the body of a snapshot: game_config, then the fields of a game.
+STEP, SESSIONS = 24 + 28, 24 + 32
+LONGEST = 65_535
+
+
+def exploiting_batch(steps: int) -> Batch:
+    """A game of the longest horizon in which red exploits User0 in every step but the first."""
+    batch = start_batch(1, red="given", max_steps=LONGEST)
+    play_step(batch, "Sleep", "DiscoverNetworkServices User0")
+    for _ in range(steps - 1):
+        play_step(batch, "Sleep", "ExploitRemoteService User0")
+    return batch
+
+
+def test_the_number_of_sessions_cannot_overflow_in_the_rest_of_the_game() -> None:
+    batch = exploiting_batch(2)
+    good = batch.save(int64s([0]))[0]
+    session = batch.core.session_log(0)
+    crowded = good + session * (LONGEST - 2)  # 65,534 sessions at step 65,534: one too many
+    crowded = forged(crowded, STEP, (LONGEST - 1).to_bytes(2, "little"))
+    crowded = forged(crowded, SESSIONS, LONGEST.to_bytes(2, "little"))
+    with refused_without_change(batch, ValueError, "impossible time or number of sessions"):
+        batch.restore(int64s([0]), [crowded])
+
+
+@pytest.mark.slow
+def test_the_longest_game_with_the_most_sessions_can_be_saved_and_ends() -> None:
+    batch = exploiting_batch(LONGEST - 1)
+    other = start_batch(1, red="given", max_steps=LONGEST)
+    other.restore(int64s([0]), batch.save(int64s([0])))
+    play_step(other, "Sleep", "ExploitRemoteService User0")
+    assert other.truncations[0]
+    assert len(other.core.session_log(0)) == LONGEST - 1
+
+
+# Fields whose every value is possible in some game: bytes of the seed, of the next episode's number
+# and of the random stream's key.
+FREE = {*range(12), *range(24, 32)}
+# Fields with few impossible values: the return, red's sets of hosts and blue's last action.
+LOOSE = {48, 49, *range(58, 82), 243}
+
+
+def test_each_field_of_a_snapshot_is_checked(batch: Batch) -> None:
+    """127 is impossible nearly everywhere; fields that depend on others are compared with them."""
+    play_actions(batch, [0] * 5)
+    good = batch.save(int64s([0]))[0]
+    accepted = set()
+    for at in range(len(good) - 16):
+        with suppress(ValueError):
+            batch.restore(int64s([1]), [forged(good, at, b"\x7f")])
+            accepted.add(at)
+    assert accepted >= FREE
+    assert accepted - FREE <= LOOSE, sorted(accepted - FREE - LOOSE)
+
+
+def test_snapshots_of_games_that_were_not_started_are_accepted() -> None:
+    other = Batch(1, BatchConfig(max_steps=20))
+    other.reseed(int64s([0]), np.array([3], np.uint64))
+    batch = start_batch(1, max_steps=20)
+    batch.restore(int64s([0]), other.save(int64s([0])))
+    with pytest.raises(RuntimeError, match="has not been reset"):
+        play_step(batch, "Sleep")

@@ -277,8 +277,12 @@ def test_an_episode_of_no_kind_is_named(trace: Trace, name: str, value: int, sen
         ('{"red_names": ["A", "B", "C"]}', "red must be one of B_lineAgent.*; got 'a'"),
         ('{"edition": "3"}', "edition in meta must be one of 2.1, leaderboard; got '3'"),
         ('{"edition_names": ["2.1", "x"]}', "edition must be one of 2.1, leaderboard; got 'x'"),
+        ("[" * 100_000, "meta must be a JSON object, got"),
+        ('{"red_names": 3}', "red_names in meta must be a list of names, got 3"),
+        ('{"red_names": [null]}', "red_names in meta must be a list of names, got"),
+        ('{"edition": ["2.1"]}', "edition in meta must be a name, got"),
     ],
-    ids=["list", "broken", "reds", "edition", "editions"],
+    ids=["list", "broken", "reds", "edition", "editions", "deep", "number", "null", "list of one"],
 )
 def test_a_meta_that_says_nothing_is_refused(trace: Trace, meta: str, sentence: str) -> None:
     episodes = {"ep_edition": np.ones(4, np.int8)} if "edition_names" in meta else {}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
+from cagepool.errors import short_repr
 from cagepool.sim import dtypes
 from cagepool.sim.names import edition_code, red_bitmask
 from cagepool.sim.orders import order_number
@@ -68,9 +69,11 @@ class BatchConfig:
         _check_dtype(self.observation_dtype)
         if not _is_integer(self.threads) or self.threads < 0:
             wanted = "a whole number of at least 1, or 0 to choose"
-            raise ValueError(f"threads must be {wanted}, got {self.threads!r}")
+            raise ValueError(f"threads must be {wanted}, got {short_repr(self.threads)}")
         if not isinstance(self.alignment, Real) or not 0 <= self.alignment < np.inf:
-            raise ValueError(f"alignment must be a number of at least 0, got {self.alignment!r}")
+            raise ValueError(
+                f"alignment must be a number of at least 0, got {short_repr(self.alignment)}"
+            )
         if self.alignment and self.order is None:
             raise ValueError(
                 f"alignment needs an order, got alignment={self.alignment} and no order"
@@ -87,16 +90,17 @@ class Batch:
 
     observations: NDArray[Any]  # (games, 52)
     final_observations: NDArray[Any]  # of the episodes that ended in this step; same_step only
+    final_true_state: Records  # the same of the true state
     rewards: Float64s  # (games,)
     truncations: Bools  # (games,)
     moves: Records  # (games,), actions of blue, green and red in the last step
-    true_state: Records  # (games,), see dtypes.TRUE_STATE
+    true_state: Records  # (games,), see dtypes.TRUE_STATE; read-only
     episode_returns: Float64s  # (games,), of the last episode that ended
     episode_lengths: Int32s  # (games,)
-    counters: Int32s  # (games, 5), see COUNTERS; no rows without an order
+    counters: Int32s  # (games, 5), see COUNTERS; read-only; no rows without an order
     episode_counters: Int32s  # of the last episode that ended
     alignment: Float64s  # (games,), alignment reward of the last step
-    orders: Bytes  # (games,), order numbers; may be written right after a reset
+    orders: Bytes  # (games,), order numbers below 120; may be written right after a reset
 
     def __init__(self, games: int, config: BatchConfig | None = None) -> None:
         """Create the games; they must be reset before the first step.
@@ -107,15 +111,18 @@ class Batch:
         """
         config = config or BatchConfig()
         if not _is_integer(games):
-            raise TypeError(f"the number of games must be an integer, got {games!r}")
+            raise TypeError(f"the number of games must be an integer, got {short_repr(games)}")
         if games < 1:
             raise ValueError(f"a batch must have at least 1 game, got {games}")
         self.config = config
         self.games = int(games)
         outputs = _allocate_outputs(self.games, config)
         for name, array in outputs.items():
-            struct = dtypes.STRUCTS.get(name)
+            struct = dtypes.STRUCTS.get(name.removeprefix("final_"))
             setattr(self, name, array if struct is None else array.view(struct).reshape(-1))
+        self.counters = self.counters[:]
+        for state in (self.true_state, self.counters):  # views; the core writes to `outputs`
+            state.flags.writeable = False
         if config.order is not None:
             self.orders[:] = _names_per_game("order", config.order, self.games, order_number)
         self.core = _core.Batch(
@@ -195,7 +202,7 @@ def _is_integer(value: object) -> bool:
 
 def _one_of(name: str, value: str, known: Collection[str]) -> None:
     if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {short_repr(value)}")
 
 
 def _check_dtype(dtype: DTypeLike) -> None:
@@ -204,7 +211,9 @@ def _check_dtype(dtype: DTypeLike) -> None:
     except TypeError:
         known = False
     if not known:
-        raise ValueError(f"observation_dtype must be one of float32, uint8; got {dtype!r}")
+        raise ValueError(
+            f"observation_dtype must be one of float32, uint8; got {short_repr(dtype)}"
+        )
 
 
 def _per_game(name: str, value: Any, games: int, convert: Callable[[Any], T]) -> list[T]:
@@ -223,7 +232,7 @@ def _names_per_game(name: str, value: Any, games: int, convert: Callable[[str], 
 
     def checked(item: Any) -> T:
         if not isinstance(item, str):
-            raise TypeError(f"{name} must be a string, or one per game, got {item!r}")
+            raise TypeError(f"{name} must be a string, or one per game, got {short_repr(item)}")
         return convert(item)
 
     return _per_game(name, value, games, checked)
@@ -232,14 +241,15 @@ def _names_per_game(name: str, value: Any, games: int, convert: Callable[[str], 
 def _checked_horizon(max_steps: Any) -> int:
     if not _is_integer(max_steps) or not 1 <= max_steps <= _core.MAX_STEPS:
         raise ValueError(
-            f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, got {max_steps!r}"
+            f"max_steps must be a whole number from 1 to {_core.MAX_STEPS}, "
+            f"got {short_repr(max_steps)}"
         )
     return int(max_steps)
 
 
 def _checked_green(green: Any) -> bool:
     if green not in (True, False):
-        raise ValueError(f"green must be True or False, got {green!r}")
+        raise ValueError(f"green must be True or False, got {short_repr(green)}")
     return bool(green)
 
 

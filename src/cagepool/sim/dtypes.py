@@ -18,6 +18,7 @@ def _dtype(size: int, fields: list[tuple[str, str, int, int]]) -> np.dtype[np.vo
 
 STRUCTS = {name: _dtype(*layout) for name, layout in _core.struct_layouts().items()}
 GAME_CONFIG = STRUCTS["game_config"]
+GAME = STRUCTS["game"]
 TRUE_STATE = STRUCTS["true_state"]
 MOVES = STRUCTS["moves"]
 TRACE_EPISODE = STRUCTS["trace_episode"]

@@ -18,17 +18,17 @@ assert len(ALL_ORDERS) == _core.ORDER_COUNT
 
 
 def parse_order(order: str) -> tuple[str, ...]:
-    """Host types of a named or written-out order, most urgent first.
+    """Host types of a named or written-out order, most urgent first; joined by , or >.
 
     Raises:
         ValueError: a type is unknown, missing or repeated.
     """
-    types = tuple(NAMED_ORDERS.get(order, order).split(">"))
+    types = tuple(NAMED_ORDERS.get(order, order).replace(",", ">").split(">"))
     faults = [f"unknown {name!r}" for name in types if name not in HOST_TYPES]
     faults += [f"repeated {name!r}" for name in HOST_TYPES if types.count(name) > 1]
     faults += [f"missing {name!r}" for name in HOST_TYPES if name not in types]
     if faults:
-        known = f"one of {', '.join(NAMED_ORDERS)}, or all of {', '.join(HOST_TYPES)} joined by >"
+        known = f"one of {', '.join(NAMED_ORDERS)}, or all of {', '.join(HOST_TYPES)} joined by ,"
         raise ValueError(f"an order must be {known}; got {order!r} ({', '.join(faults)})")
     return types
 

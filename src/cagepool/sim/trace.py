@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool import _core
+from cagepool.errors import short_repr
 from cagepool.sim import dtypes
 from cagepool.sim.names import (
     DECOYS,
@@ -88,10 +89,16 @@ def _name_lists(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
     meta = str(np.asarray(trace["meta"]))
     try:
         recorded = dict(json.loads(meta))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise ValueError(f"meta must be a JSON object, got {meta[:50]!r}") from None
     from_recording = ("edition", "edition_names", "red_names", "policy_names")
-    return names | {name: recorded[name] for name in from_recording if name in recorded}
+    found = {name: recorded[name] for name in from_recording if name in recorded}
+    for name, value in found.items():
+        texts = [value] if name == "edition" else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            form = "a name" if name == "edition" else "a list of names"
+            raise ValueError(f"{name} in meta must be {form}, got {short_repr(value)}")
+    return names | found
 
 
 def _checked_shape(trace: Mapping[str, ArrayLike]) -> tuple[int, int]:

@@ -4,11 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.sim.batch import Batch
-from cagepool.types import Bytes
+from cagepool.types import Bytes, Records
 
 
 class TrueState:
-    """Read-only views of a batch's memory; they always show the current state."""
+    """Read-only views of a batch's memory; they always show the current state.
+
+    Made of records, they are views of those records.
+    """
 
     # Per game and host:
     access: Bytes  # of red: 0 none, 1 user level, 2 privileged
@@ -27,9 +30,9 @@ class TrueState:
     red: Bytes  # _core.Red of the episode
     edition: Bytes  # _core.Edition
 
-    def __init__(self, batch: Batch) -> None:
-        """View the true state of a batch."""
-        state = batch.true_state.view()
+    def __init__(self, source: Batch | Records) -> None:
+        """View the true state of a batch, or records of type `dtypes.TRUE_STATE`."""
+        state = (source.true_state if isinstance(source, Batch) else source).view()
         state.flags.writeable = False
         for field in state.dtype.names or ():
             setattr(self, field, state[field])
