@@ -1,4 +1,4 @@
-"""Exceptions that a caller may want to catch."""
+"""Exceptions that a caller may want to catch, and the form of values in messages."""
 
 
 class EnvironmentFault(RuntimeError):  # noqa: N818 - the fault is in the environment, not here
@@ -16,3 +16,16 @@ class EnvironmentFault(RuntimeError):  # noqa: N818 - the fault is in the enviro
         self.index = index
         self.worker = worker
         self.trace = trace
+
+
+class RunFileError(ValueError):
+    """A file of a run folder cannot be read.
+
+    It is damaged, too large, not a regular file, or has a newer format.
+    """
+
+
+def short_repr(value: object) -> str:
+    """The value in one line of at most 100 characters, for messages."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 100 else f"{text[:97]}..."

@@ -21,7 +21,8 @@ from cagepool.cli.main import run as command
 from cagepool.runs.schema import WorkflowFile
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
-from cagepool.search.records import Decision, read_decisions, write_decisions
+from cagepool.search.records import Decision, read_decisions, training_folder, write_decisions
+from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train import runner
 from tests.search.null_listener import NullListener
 
@@ -248,3 +249,28 @@ def test_a_resumed_search_keeps_its_settings(
     run = run_search(tmp_path / "search", total_episodes=40)
     assert command(["search", "--resume", str(run.path), "--gp-beta", "3"]) == 2
     assert "must keep its settings" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"run": "../mine"}, "run must be a folder of the search, got '../mine'"),
+        ({"run": "/"}, "run must be a folder of the search"),
+        ({"iteration": 7}, "iteration must be 0, got 7"),
+        ({"inherits": 0}, "inherits must be an earlier iteration, got 0"),
+        ({"outcome": "passed"}, "iteration 0 must have a result"),
+    ],
+)
+def test_a_forged_decision_is_refused(tmp_path: Path, changes: Any, fault: str) -> None:
+    order = ALL_ORDERS[0]
+    decision = Decision(iteration=0, order=order, why="chance", run=training_folder(0, order))
+    write_decisions(tmp_path, [decision])
+    assert read_decisions(tmp_path) == [decision]
+    write_decisions(tmp_path, [replace(decision, **changes)])
+
+    with pytest.raises(runs.RunFileError, match=rf"decisions\.csv is damaged: {fault}"):
+        read_decisions(tmp_path)
+
+
+def test_a_search_that_was_killed_before_its_first_decision_has_none(tmp_path: Path) -> None:
+    assert read_decisions(tmp_path) == []

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
+from cagepool.evaluate.policy import Policy, PolicyDefender
+from cagepool.evaluate.rollout import Trial, episode_totals
 from cagepool.train import runner
 from cagepool.train.collectors import LocalCollector
 from cagepool.train.config import TrainConfig
-from cagepool.train.evaluation import evaluate_networks
+from cagepool.train.evaluation import PERIODIC_SEED, evaluate_networks
 from cagepool.train.ppo import Trainer, Update, gae_advantages
 from tests.train.null_listener import NullListener, never
 
@@ -65,6 +67,18 @@ def test_the_score_in_cage_rises_within_two_thousand_episodes() -> None:
 
     assert before.score < -40
     assert after.score > before.score / 2
+
+
+def test_a_periodic_evaluation_gives_the_return_of_whole_episodes() -> None:
+    config = TrainConfig.from_flat(red_agent="B_lineAgent", n_eval_episodes=20, hidden=(8,))
+    with Trainer(config) as trainer:
+        result = evaluate_networks(config, trainer.networks)
+    trial = Trial(episodes=20, seed=PERIODIC_SEED)
+    policy = Policy(trainer.networks.arrays(), config.as_dict())
+    totals = episode_totals(PolicyDefender(policy), trial, "B_lineAgent")
+    assert result.score == pytest.approx(totals.mean())
+    assert result.return_mean == pytest.approx(totals[:, -1].mean())
+    assert result.return_mean < result.score  # 100 steps lose more than 30 and 50
 
 
 def test_the_learning_rate_falls_linearly_to_its_end() -> None:

@@ -1,5 +1,6 @@
 """Runs that are stopped, killed and resumed give the results of uninterrupted runs."""
 
+import json
 import subprocess
 import sys
 from contextlib import closing
@@ -13,6 +14,7 @@ from cagepool.train import runner
 from cagepool.train.collectors import LocalCollector
 from cagepool.train.config import TrainConfig, merge_settings
 from cagepool.train.ppo import Trainer
+from tests.environment import environ_without_coverage
 from tests.train.null_listener import NullListener, never
 from tests.train.run_results import run_results, table_without_times
 from tests.train.short_runs import SHORT, create_run, stop_after, train_run
@@ -79,6 +81,28 @@ def test_runs_killed_at_random_moments_give_the_same_results(tmp_path: Path, kil
         assert runs.open_run(path).checkpoint_updates("last")
         assert runner.train(runs.open_run(path), NullListener(), never)
         assert run_results(path) == run_results(train_run(tmp_path / name, configs[name]))
+
+
+@OVERLAP
+@pytest.mark.parametrize(
+    ("share", "pairs"), [("0.06", "2"), pytest.param("1", "60", marks=pytest.mark.soak)]
+)
+def test_runs_that_end_at_a_file_operation_resume_to_the_same_results(
+    tmp_path: Path, overlap: bool, share: str, pairs: str
+) -> None:
+    way = "async" if overlap else "in turn"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.train.crash_points", str(tmp_path), way, share, pairs],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ_without_coverage(),
+    )
+
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["kills"] >= found["operations"] * float(share) > 5
+    assert found["differences"] == found["leftovers"] == []
 
 
 @OVERLAP

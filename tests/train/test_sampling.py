@@ -71,15 +71,6 @@ def test_a_choice_of_negligible_probability_is_not_sampled() -> None:
     assert chosen.tolist() == [1, 1]
 
 
-def test_a_row_with_nan_does_not_affect_the_next_row() -> None:
-    logits = np.array([[np.nan, 0.0, 0.0], [-5.0, -5.0, -5.0], [-5.0, -5.0, -5.0]], np.float32)
-    masks = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1]], np.uint8)
-
-    _, log_probabilities = sample(logits, masks, np.full(3, 0.5, np.float32))
-
-    assert log_probabilities[2] == pytest.approx(-np.log(3))
-
-
 def sample_arguments(**changed: Any) -> dict[str, Any]:
     default = {
         "logits": np.zeros((4, 3), np.float32),
@@ -94,11 +85,11 @@ def sample_arguments(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"masks": np.ones((4, 2), np.uint8)}, "masks must have the shape of logits"),
+        ({"masks": np.ones((4, 2), np.uint8)}, "masks must have 3 columns, got 2"),
         ({"logits": np.zeros((4, 0), np.float32), "masks": None}, "at least one choice"),
-        ({"uniforms": np.zeros(3, np.float32)}, "as many rows as the first"),
-        ({"chosen": np.zeros(5, np.int64)}, "as many rows as the first"),
-        ({"log_probabilities": np.zeros(0, np.float32)}, "as many rows as the first"),
+        ({"uniforms": np.zeros(3, np.float32)}, "uniforms must have 4 rows, got 3"),
+        ({"chosen": np.zeros(5, np.int64)}, "chosen must have 4 rows, got 5"),
+        ({"log_probabilities": np.zeros(0, np.float32)}, "must have 4 rows, got 0"),
     ],
     ids=["masks", "no choice", "uniforms", "chosen", "log_probabilities"],
 )
@@ -121,6 +112,27 @@ def test_arrays_of_other_shapes_are_refused(changed: dict[str, Any], sentence: s
 def test_arrays_of_other_types_are_refused_instead_of_copied(changed: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         _core.sample_choices(**sample_arguments(**changed))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"masks": np.array([[1, 1, 1]] * 3 + [[0, 0, 0]], np.uint8)},
+        {"logits": np.array([[0, 0, 0]] * 3 + [[0, np.nan, 0]], np.float32)},
+        {"logits": np.array([[0, 0, 0]] * 3 + [[0, np.inf, 0]], np.float32)},
+        {"logits": np.array([[0, 0, 0]] * 3 + [[-np.inf] * 3], np.float32)},
+    ],
+    ids=["all masked", "nan", "inf", "no weight"],
+)
+def test_a_row_without_probabilities_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"row 3 has not$"):
+        _core.sample_choices(**sample_arguments(**changed))
+
+
+def test_unaligned_choices_are_refused() -> None:
+    unaligned = memoryview(bytearray(33))[1:].cast("q")
+    with pytest.raises(TypeError, match=r"^chosen must be an aligned array of type i8 and rank 1"):
+        _core.sample_choices(**sample_arguments(chosen=unaligned))
 
 
 def gradient_arguments(**changed: Any) -> dict[str, Any]:
@@ -148,15 +160,19 @@ def gradient_arguments(**changed: Any) -> dict[str, Any]:
     [
         ({"chosen": np.array([0, 1, 2, 3])}, IndexError, "must be a column of logits"),
         ({"chosen": np.array([0, 1, 2, -1])}, IndexError, "must be a column of logits"),
-        ({"returns": np.zeros(3, np.float32)}, ValueError, "as many rows as the first"),
+        ({"returns": np.zeros(3, np.float32)}, ValueError, "returns must have 4 rows, got 3"),
         ({"rows": np.array([0, 1, 2, 4])}, IndexError, "one of the rollout"),
         ({"rows": np.array([0, 1, 2, -1])}, IndexError, "one of the rollout"),
-        ({"rows": np.arange(3)}, ValueError, "as many rows as the first"),
+        ({"rows": np.arange(3)}, ValueError, "rows must have 4 rows, got 3"),
         ({"minibatch_size": 3}, ValueError, "at least the number of rows"),
-        ({"masks": np.ones((3, 3), np.uint8)}, ValueError, "masks must have one row per row"),
-        ({"masks": np.ones((4, 2), np.uint8)}, ValueError, "masks must have one row per row"),
-        ({"logits_gradient": np.zeros((4, 2), np.float32)}, ValueError, "the columns of logits"),
-        ({"values_gradient": np.zeros(4)}, TypeError, "incompatible"),
+        ({"masks": np.ones((3, 3), np.uint8)}, ValueError, "masks must have 4 rows, got 3"),
+        ({"masks": np.ones((4, 2), np.uint8)}, ValueError, "masks must have 3 columns, got 2"),
+        (
+            {"logits_gradient": np.zeros((4, 2), np.float32)},
+            ValueError,
+            "must have 3 columns, got 2",
+        ),
+        ({"values_gradient": np.zeros(4)}, TypeError, "^values_gradient must be an aligned"),
     ],
     ids=[
         "choice beyond",

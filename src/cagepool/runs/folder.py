@@ -5,40 +5,58 @@ killed leaves the old file. Tables (`TableWriter`) grow by rows instead; readers
 last line.
 """
 
-import csv
+import errno
 import hashlib
-import io
 import json
 import os
+import re
 import shutil
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import IO, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
-import numpy as np
 
+from cagepool.errors import RunFileError
 from cagepool.runs import schema
+from cagepool.runs.file_access import (
+    MAX_JSON_BYTES,
+    create_file,
+    decode_json,
+    is_temporary,
+    lock_file,
+    open_regular,
+    read_bytes,
+    read_tensors,
+    remove_temporary_files,
+    replace_file,
+    sync_folder,
+    to_tensors,
+    write_and_sync,
+)
 from cagepool.runs.schema import (
     CHECKPOINTS,
     CHECKS,
+    CHECKS_COLUMNS,
     CONFIG,
     EVALUATION,
     GAMES,
     METRICS,
+    METRICS_COLUMNS,
     STATE,
     WEIGHTS,
     WORKFLOW,
 )
+from cagepool.runs.tables import Columns, read_table
 from cagepool.types import Arrays
 
 MIN_FREE_BYTES = 50_000_000  # disk space for the checkpoints, metrics and report of a run
-LOCKED_BYTE = 2**30  # on Windows: beyond the end of the file, whose bytes others must still read
-
-Columns: TypeAlias = dict[str, list[float]]
+# Names of folders that `save_checkpoint` renames or removes, in this and in older versions.
+_UNFINISHED = re.compile(r"\.(?:best|last)(?:-old|-[0-9]{6,15}\.(?:tmp|old))?")
+READ_ATTEMPTS = 10  # of a checkpoint that the training replaces in the meantime
 
 
 class JsonModel(Protocol):
@@ -48,8 +66,6 @@ class JsonModel(Protocol):
 
 
 Model = TypeVar("Model", bound=JsonModel)
-Row = TypeVar("Row", bound=msgspec.Struct)
-Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True)
@@ -69,18 +85,26 @@ class Run:
     settings: schema.Settings
 
     def metrics(self) -> Columns:
-        """Columns of `metrics.csv`, one row per update; nan where a cell is empty."""
-        return read_table(self.path / METRICS)
+        """Columns of `metrics.csv`, one row per update; nan where a cell is empty.
+
+        Raises:
+            RunFileError: the file is damaged.
+        """
+        return read_table(self.path / METRICS, METRICS_COLUMNS, required=("update", "episodes"))
 
     def checks(self) -> Columns:
-        """Columns of `checks.csv`, one row per evaluation on other seeds during training."""
-        return read_table(self.path / CHECKS)
+        """Columns of `checks.csv`, one row per evaluation on other seeds during training.
+
+        Raises:
+            RunFileError: the file is damaged.
+        """
+        return read_table(self.path / CHECKS, CHECKS_COLUMNS, required=("update",))
 
     def evaluation(self) -> schema.EvaluationFile | None:
         """The evaluation of the best policy; none: not evaluated yet.
 
         Raises:
-            ValueError: the file is damaged or has a newer format.
+            RunFileError: the file is damaged or has a newer format.
         """
         return _read_if_exists(self.path / EVALUATION, schema.EvaluationFile)
 
@@ -88,7 +112,7 @@ class Run:
         """The recorded games of the evaluation; none: not evaluated yet.
 
         Raises:
-            ValueError: the file is damaged or has a newer format.
+            RunFileError: the file is damaged or has a newer format.
         """
         return _read_if_exists(self.path / GAMES, schema.GamesFile)
 
@@ -96,15 +120,17 @@ class Run:
         """The result of training to an order; none: there is no order, or training has not ended.
 
         Raises:
-            ValueError: the file is damaged or has a newer format.
+            RunFileError: the file is damaged or has a newer format.
         """
         return _read_if_exists(self.path / WORKFLOW, schema.WorkflowFile)
 
     def checkpoint_updates(self, kind: str) -> list[int]:
         """Updates of the checkpoints of a kind, `best` or `last`, in ascending order."""
-        names = (path.name for path in (self.path / CHECKPOINTS).glob(f"{kind}-*"))
-        numbers = (name.removeprefix(f"{kind}-") for name in names)
-        return sorted(int(number) for number in numbers if number.isdecimal())
+        folder = self.path / CHECKPOINTS
+        if folder.is_symlink() or not folder.is_dir():
+            return []
+        names = (re.fullmatch(rf"{kind}-([0-9]{{6,15}})", path.name) for path in folder.iterdir())
+        return sorted(int(name[1]) for name in names if name)
 
     def checkpoint(self, kind: str = "best") -> Checkpoint:
         """The newest checkpoint of a kind, `best` or `last`.
@@ -112,10 +138,16 @@ class Run:
         Raises:
             ValueError: there is none, or it is damaged.
         """
-        updates = self.checkpoint_updates(kind)
-        if not updates:
-            raise ValueError(f"a run must have a checkpoint {kind!r}, {self.path} has none")
-        return read_checkpoint(_checkpoint_folder(self.path, kind, updates[-1]))
+        for _ in range(READ_ATTEMPTS):
+            updates = self.checkpoint_updates(kind)
+            if not updates:
+                break
+            try:
+                return read_checkpoint(_checkpoint_folder(self.path, kind, updates[-1]))
+            except RunFileError:
+                if self.checkpoint_updates(kind)[-1:] == updates[-1:]:  # not a newer one by now
+                    raise
+        raise ValueError(f"a run must have a checkpoint {kind!r}, {self.path} has none")
 
     def save_checkpoint(self, kind: str, arrays: Arrays, state: Mapping[str, Any]) -> None:
         """Replace the checkpoints of a kind by a new one, atomically.
@@ -129,21 +161,22 @@ class Run:
             OSError: a file cannot be written; the older checkpoints are still there.
         """
         target = _checkpoint_folder(self.path, kind, state["update"])
-        fresh = target.with_name(f".{kind}")
-        old = target.with_name(f".{kind}-old")
+        fresh, old = (target.with_name(f".{target.name}.{suffix}") for suffix in ("tmp", "old"))
         _remove_folders(fresh, old)  # left behind by a killed process
         try:
             fresh.mkdir(parents=True)
-            weights = _to_safetensors(arrays)
-            _write_and_sync(fresh / WEIGHTS, weights)
+            weights = to_tensors(arrays)
+            write_and_sync(fresh / WEIGHTS, weights)
             header = {
                 "format": schema.CheckpointFile.FORMAT,
                 "sha256": hashlib.sha256(weights).hexdigest(),
             }
-            _write_and_sync(fresh / STATE, json.dumps({**header, **state}, indent=1).encode())
+            write_and_sync(fresh / STATE, json.dumps({**header, **state}, indent=1).encode())
+            sync_folder(fresh)
             if target.exists():
                 target.rename(old)
             fresh.rename(target)
+            sync_folder(target.parent)
         finally:
             _remove_folders(fresh)
         others = (update for update in self.checkpoint_updates(kind) if update != state["update"])
@@ -153,42 +186,93 @@ class Run:
     def lock(self) -> Iterator[None]:
         """Keep other processes from training this run; the lock ends with the process.
 
+        Removes the temporary files of a process that was killed.
+
         Raises:
             ValueError: another process holds the lock.
         """
-        with (self.path / CONFIG).open("rb") as file:
+        with open_regular(self.path / CONFIG) as file:
             try:
-                _lock_file(file)
+                lock_file(file)
             except (BlockingIOError, PermissionError):
                 raise ValueError(
                     f"a run must be trained by one process at a time, {self.path} is being trained"
                 ) from None
+            self._check_checkpoints_folder()
+            remove_temporary_files(self.path)
+            self._recover_checkpoints()
             yield
 
     def discard_if_unused(self) -> None:
-        """Remove the folder if it holds nothing but `config.json`."""
-        if [path.name for path in self.path.iterdir()] == [CONFIG]:
-            _remove_folders(self.path)
+        """Remove the folder if it holds nothing but `config.json` and no process trains it."""
+        with suppress(ValueError), self.lock():
+            if [path.name for path in self.path.iterdir()] == [CONFIG]:
+                _remove_folders(self.path)
+
+    def _recover_checkpoints(self) -> None:
+        """Finish or undo what a killed process did in `save_checkpoint`."""
+        folder = self.path / CHECKPOINTS
+        for path in [*folder.iterdir()] if folder.is_dir() else ():
+            if not _UNFINISHED.fullmatch(path.name):
+                continue
+            target = path.with_name(path.stem.removeprefix("."))
+            if path.suffix == ".old" and not target.exists():
+                path.rename(target)
+            else:
+                _remove_folders(path)
+        for kind in ("best", "last"):
+            older = self.checkpoint_updates(kind)[:-1]
+            _remove_folders(*(_checkpoint_folder(self.path, kind, update) for update in older))
+
+    def _check_checkpoints_folder(self) -> None:
+        """Raise unless checkpoints are written to this run folder, not where a link leads."""
+        folder = self.path / CHECKPOINTS
+        if folder.is_symlink():
+            raise RunFileError(f"{folder} must be a folder, it is a link")
 
 
-def create(path: Path, settings: schema.Settings, version: str) -> Run:
-    """Create a run folder.
+def create(path: Path, settings: schema.Settings, version: str, *, numbered: bool = False) -> Run:
+    """Create a run folder; of several processes that create the same one, one succeeds.
+
+    Args:
+        path: Of the folder, which must not exist or be empty.
+        settings: By group and name.
+        version: Of this package.
+        numbered: Whether to take another name, such as `path-2`, if the folder is in use.
 
     Raises:
-        ValueError: the folder is not empty, or it cannot be written.
+        ValueError: the folder is in use, it cannot be written, or the disk is almost full.
     """
-    try:
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    content = to_json(schema.ConfigFile(cagepool=version, settings=settings)) + "\n"
+    for number in count(1):
+        folder = path if number == 1 else path.with_name(f"{path.name}-{number}")
+        try:
+            _create_config(folder, content.encode())
+        except FileExistsError:
+            if numbered:
+                continue
             raise ValueError(
-                f"a run needs a folder of its own, {path} is in use: choose another with --out, "
+                f"a run needs a folder of its own, {folder} is in use: choose another with --out, "
                 "or resume the run with --resume"
-            )
-        path.mkdir(parents=True, exist_ok=True)
-        check_writable(path)
-        _write_model(path / CONFIG, schema.ConfigFile(cagepool=version, settings=settings))
-    except OSError as error:
-        raise ValueError(f"a run folder must be writable, {path} is not: {error}") from error
-    return Run(path, settings)
+            ) from None
+        except OSError as error:
+            raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
+        break
+    return Run(folder, settings)
+
+
+def _create_config(folder: Path, content: bytes) -> None:
+    """Create a folder with its `config.json`; leftovers of killed processes are no hindrance.
+
+    Raises:
+        FileExistsError: the folder is in use.
+    """
+    check_free_space(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not all(is_temporary(path.name) for path in folder.iterdir()):
+        raise FileExistsError(errno.EEXIST, "the folder is not empty", str(folder))
+    create_file(folder / CONFIG, content)
+    remove_temporary_files(folder)
 
 
 def open_run(path: str | Path) -> Run:
@@ -203,36 +287,38 @@ def open_run(path: str | Path) -> Run:
     return Run(folder, read_settings(folder / CONFIG))
 
 
-def read_settings(path: Path) -> schema.Settings:
+def read_settings(path: Path, *, follow_link: bool = False) -> schema.Settings:
     """Read the settings in a `config.json`, by group and name; format 1 is converted.
 
     A setting that is newer than the folder is missing: it takes its default where it is used.
 
     Raises:
-        ValueError: the file is damaged, has a newer format, or an unknown setting of format 1.
+        RunFileError: the file is damaged, has a newer format, or an unknown setting of format 1.
     """
-    if _read_format(path) > 1:
-        return _read_model(path, schema.ConfigFile).settings
-    flat = _read_model(path, schema.FlatConfigFile).settings
+    content = read_bytes(path, MAX_JSON_BYTES, follow_link=follow_link)
+    if decode_json(path, content, _Header).format > 1:
+        return _decode_model(path, content, schema.ConfigFile).settings
+    flat = _decode_model(path, content, schema.FlatConfigFile).settings
     try:
         return schema.nested_settings(flat)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise RunFileError(f"{path}: {error}") from None
 
 
 def is_run(path: Path) -> bool:
     """Whether a folder is a run folder, intact or damaged."""
-    return (path / CONFIG).is_file()
+    return os.path.lexists(path / CONFIG)
 
 
-def check_writable(path: Path) -> None:
-    """Raise OSError unless files can be created in a folder and its disk has room for a run."""
-    probe = path / f".probe-{os.getpid()}"
-    probe.touch()
-    probe.unlink()
-    free = shutil.disk_usage(path).free
+def check_free_space(path: Path) -> None:
+    """Raise ValueError unless the disk of a folder, which may not exist yet, has room for a run."""
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
     if free < MIN_FREE_BYTES:
-        raise OSError(f"{MIN_FREE_BYTES // 10**6} MB must be free, there are {free // 10**6} MB")
+        raise ValueError(
+            f"a run needs {MIN_FREE_BYTES // 10**6} MB of free disk space, "
+            f"there are {free // 10**6} MB at {path}"
+        )
 
 
 def write_evaluation(
@@ -286,108 +372,15 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Read the folder of a checkpoint.
 
     Raises:
-        ValueError: it is damaged or has a newer format.
+        RunFileError: it is damaged or has a newer format.
     """
-    from safetensors import SafetensorError  # noqa: PLC0415 - only runs with a policy need it
-    from safetensors.numpy import load  # noqa: PLC0415
-
-    header = _read_model(folder / STATE, schema.CheckpointFile)
-    try:
-        state = json.loads((folder / STATE).read_bytes())
-        weights = (folder / WEIGHTS).read_bytes()
-        if hashlib.sha256(weights).hexdigest() != header.sha256:
-            raise ValueError(f"{folder} is damaged: its weights are not those that were saved")
-        return Checkpoint(folder, load(weights), state)
-    except (OSError, SafetensorError) as error:
-        raise damage_error(folder, error) from error
-
-
-def read_table(path: Path) -> Columns:
-    """Read a table of numbers; nan where a cell is empty, no columns where there is no file.
-
-    An incomplete last line is skipped.
-
-    Raises:
-        ValueError: a cell is not a number.
-    """
-    if not path.is_file():
-        return {}
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        rows = list(csv.DictReader(lines, strict=True))
-        return {
-            name: [float(row[name] or "nan") for row in rows] for name in (rows[0] if rows else [])
-        }
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError, TypeError) as error:
-        raise damage_error(path, error) from error
-
-
-class TableWriter:
-    """Appends rows of numbers to a CSV file."""
-
-    def __init__(
-        self, path: Path, columns: Iterable[str], *, last_update: int | None = None
-    ) -> None:
-        """Start an empty table, or keep the rows up to and including `last_update`."""
-        self._columns = tuple(columns)
-        rows = [] if last_update is None else _rows_until(path, last_update)
-        header = ",".join(self._columns) + "\n"
-        replace_file(path, (header + "".join(map(self._to_line, rows))).encode())
-        self._file = path.open("a", encoding="utf-8")
-
-    def append(self, row: Mapping[str, float | None]) -> None:
-        """Append a row; cells of columns that are missing in `row` stay empty."""
-        self._file.write(self._to_line(row))
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _to_line(self, row: Mapping[str, float | None]) -> str:
-        return ",".join(_to_cell(row.get(column)) for column in self._columns) + "\n"
-
-
-def read_rows(path: Path, model: type[Row]) -> list[Row]:
-    """Read a CSV file with one row per `model`; empty cells take the defaults of the model.
-
-    Raises:
-        ValueError: the file cannot be read, or a cell does not fit the model.
-    """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [_without_empty(row) for row in csv.DictReader(file, strict=True)]
-        return msgspec.convert(rows, list[model], strict=False)  # type: ignore[valid-type]
-    except (OSError, UnicodeDecodeError, csv.Error, msgspec.ValidationError) as error:
-        raise damage_error(path, error) from error
-
-
-def write_rows(path: Path, model: type[Row], rows: Iterable[Row]) -> None:
-    """Replace a CSV file by one with a row per struct of type `model`."""
-    text = io.StringIO()
-    names = [column.encode_name for column in msgspec.structs.fields(model)]
-    table = csv.DictWriter(text, names, lineterminator="\n")
-    table.writeheader()
-    for row in rows:
-        cells = msgspec.to_builtins(row)
-        table.writerow({name: _to_cell(cells[name]) for name in names})
-    replace_file(path, text.getvalue().encode())
-
-
-def damage_error(path: Path, error: Exception) -> ValueError:
-    """The error about a file or folder that cannot be read, in one sentence."""
-    reason = str(error)
-    return ValueError(f"{path} is damaged: {reason[:1].lower()}{reason[1:]}")
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Replace a file atomically."""
-    fresh = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        _write_and_sync(fresh, content)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    for path in (folder, folder.parent):
+        if path.is_symlink():
+            raise RunFileError(f"{path} must be a folder, it is a link")
+    content = read_bytes(folder / STATE, MAX_JSON_BYTES)
+    header = _decode_model(folder / STATE, content, schema.CheckpointFile)
+    state = decode_json(folder / STATE, content, dict[str, Any])
+    return Checkpoint(folder, read_tensors(folder / WEIGHTS, header.sha256), state)
 
 
 def to_json(model: JsonModel, indent: int | None = 1) -> str:
@@ -402,50 +395,23 @@ def _write_model(path: Path, model: JsonModel, indent: int | None = 1) -> None:
 
 
 def _read_if_exists(path: Path, model: type[Model]) -> Model | None:
-    return _read_model(path, model) if path.is_file() else None
-
-
-def _read_model(path: Path, model: type[Model]) -> Model:
-    number = _read_format(path)
-    if number > model.FORMAT:
-        raise ValueError(
-            f"{path} has format {number}, this cagepool reads up to {model.FORMAT}: "
-            "a newer cagepool is needed"
-        )
-    return _decode(path, model)
+    if not os.path.lexists(path):
+        return None
+    return _decode_model(path, read_bytes(path, MAX_JSON_BYTES), model)
 
 
 class _Header(msgspec.Struct):
     format: int
 
 
-def _read_format(path: Path) -> int:
-    return _decode(path, _Header).format
-
-
-def _decode(path: Path, model: type[Decoded]) -> Decoded:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=model)
-    except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
-        raise damage_error(path, error) from error
-
-
-def _rows_until(path: Path, last_update: int) -> list[dict[str, float]]:
-    columns = read_table(path)
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    return [row for row in rows if row["update"] <= last_update]
-
-
-def _without_empty(row: Mapping[str, str | None]) -> dict[str, str | None]:
-    return {name: cell for name, cell in row.items() if cell != ""}
-
-
-def _to_cell(value: str | float | None) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    if np.isnan(value):
-        return ""
-    return repr(int(value)) if float(value).is_integer() else repr(float(value))
+def _decode_model(path: Path, content: bytes, model: type[Model]) -> Model:
+    number = decode_json(path, content, _Header).format
+    if number > model.FORMAT:
+        raise RunFileError(
+            f"{path} has format {number}, this cagepool reads up to {model.FORMAT}: "
+            "a newer cagepool is needed"
+        )
+    return decode_json(path, content, model)
 
 
 def _checkpoint_folder(path: Path, kind: str, update: int) -> Path:
@@ -455,29 +421,3 @@ def _checkpoint_folder(path: Path, kind: str, update: int) -> Path:
 def _remove_folders(*folders: Path) -> None:
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _write_and_sync(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _to_safetensors(arrays: Arrays) -> bytes:
-    from safetensors.numpy import save  # noqa: PLC0415 - only runs with a policy need it
-
-    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-
-
-def _lock_file(file: IO[bytes]) -> None:
-    """Lock a file, or raise OSError if another process has locked it."""
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415 - of Windows
-
-        file.seek(LOCKED_BYTE)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl  # noqa: PLC0415 - not on Windows
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

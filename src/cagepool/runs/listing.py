@@ -1,4 +1,4 @@
-"""List the runs below a folder: their state, their scores, and the settings that differ."""
+"""List runs and searches below a folder: state, scores, and the settings that differ."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,17 +8,22 @@ from pathlib import Path
 
 from msgspec import Struct, ValidationError, convert
 
-from cagepool.runs.folder import Columns, Run, damage_error, open_run
+from cagepool.errors import RunFileError
+from cagepool.runs.file_access import damage_error
+from cagepool.runs.folder import Run, open_run
 from cagepool.runs.schema import (
     CHECKPOINTS,
     CONFIG,
     DECISIONS,
     METRICS,
+    ORDERS,
     WORKFLOW,
+    DecisionRow,
     Score,
     Settings,
     flat_settings,
 )
+from cagepool.runs.tables import Columns, read_rows
 
 RUN_ENTRIES = {CONFIG, METRICS, CHECKPOINTS}  # a folder with any of them is a run folder
 
@@ -30,7 +35,7 @@ class RunSummary:
     path: Path
     settings: Settings
     env: str
-    red_agent: str
+    red_agent: str  # red, edition and steps mean nothing in environments other than CAGE-2
     edition: str
     max_steps: int
     total_episodes: int  # to be played
@@ -52,15 +57,33 @@ class RunSummary:
 
 
 @dataclass(frozen=True)
+class SearchSummary:
+    """State and result of a search."""
+
+    path: Path
+    method: str
+    red_agent: str
+    edition: str
+    trainings: int  # that have ended
+    episodes: int  # of these
+    total_episodes: int
+    best_order: str | None  # that passes; none: not known
+    best_reward: float | None
+    is_finished: bool
+
+
+@dataclass(frozen=True)
 class DamagedRun:
-    """A run folder that cannot be read."""
+    """A folder of a run or of a search that cannot be read."""
 
     path: Path
     fault: str
 
 
 def find_runs(folder: Path) -> Iterator[Path]:
-    """Run folders, intact or damaged, at or below a folder, in the order of their names.
+    """Folders of runs and of searches at or below a folder, in the order of their names.
+
+    Trainings of a search are found only if `folder` is the folder of that search.
 
     Raises:
         ValueError: there is no such folder.
@@ -68,19 +91,43 @@ def find_runs(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         raise ValueError(f"runs must be listed from a folder, {folder} is not one")
     for path, subfolders, names in os.walk(folder):
-        if RUN_ENTRIES & {*subfolders, *names} and DECISIONS not in names:
+        if RUN_ENTRIES & {*subfolders, *names}:
             yield Path(path)
+        if Path(path) != folder and is_search(Path(path)):
+            subfolders.clear()
         subfolders[:] = sorted(
             name for name in subfolders if name != CHECKPOINTS and not name.startswith(".")
         )
 
 
-def summarize(path: Path) -> RunSummary | DamagedRun:
-    """Summarize a run folder."""
+def is_search(path: Path) -> bool:
+    """Whether a folder is that of a search, perhaps one that was killed at its start."""
+    if os.path.lexists(path / DECISIONS):
+        return True
     try:
-        return _summary(open_run(path))
-    except ValueError as error:
+        return "search" in open_run(path).settings
+    except ValueError:
+        return False
+
+
+def summarize(path: Path) -> RunSummary | SearchSummary | DamagedRun:
+    """Summarize the folder of a run or of a search; never raises, whatever its files hold."""
+    try:
+        return _search_summary(open_run(path)) if is_search(path) else _summary(open_run(path))
+    except (ValueError, OSError) as error:
         return DamagedRun(path, str(error))
+
+
+def allowance(settings: Settings, reserved: int) -> int:
+    """Episodes of the next training of a search, or 0 if the budget is too small for one.
+
+    Args:
+        settings: Settings of the search.
+        reserved: Episodes of all earlier trainings, played or allowed.
+    """
+    per_order = settings["search"]["max_episodes_per_order"]
+    left = min(per_order, settings["run"]["total_episodes"] - reserved)
+    return int(left) if left >= min(settings["env"]["n_envs"], per_order) else 0
 
 
 def replaced_actors(run: Run) -> int:
@@ -115,6 +162,7 @@ def best_checks(summaries: Sequence[RunSummary]) -> dict[tuple[str, str, str, in
 
 class _EnvSettings(Struct):
     id: str
+    n_envs: int
     red_agent: str
     edition: str
     max_steps: int
@@ -125,11 +173,17 @@ class _RunSettings(Struct):
     n_eval_episodes: int
 
 
+class _StrategySettings(Struct):
+    method: str
+    max_episodes_per_order: int
+
+
 class _ListedSettings(Struct):
     """The settings that a list shows; they are in folders of every version."""
 
     env: _EnvSettings
     run: _RunSettings
+    search: _StrategySettings | None = None
 
 
 def _listed_settings(run: Run) -> _ListedSettings:
@@ -155,11 +209,42 @@ def _summary(run: Run) -> RunSummary:
         check=_best_check(run.checks(), settings.run.n_eval_episodes),
         total=evaluation.total if evaluation else None,
         replaced=replaced_actors(run),
-        has_ended=(run.path / WORKFLOW).is_file(),
+        has_ended=os.path.lexists(run.path / WORKFLOW),
     )
+
+
+def _search_summary(run: Run) -> SearchSummary:
+    settings = _listed_settings(run)
+    if settings.search is None:
+        raise RunFileError(f"{run.path / CONFIG} is damaged: it has no settings of a search")
+    rows = read_rows(run.path / DECISIONS, DecisionRow) if _exists(run, DECISIONS) else []
+    ended = [row for row in rows if row.outcome]
+    if settings.search.method == "universal":
+        is_finished = _exists(run, ORDERS)
+    else:
+        reserved = sum(row.allowance if row.episodes is None else row.episodes for row in rows)
+        is_finished = len(ended) == len(rows) and not allowance(run.settings, reserved)
+    passing = [(row.reward, row.order) for row in ended if row.passes and row.reward is not None]
+    best_reward, best_order = max(passing, default=(None, None))
+    return SearchSummary(
+        path=run.path,
+        method=settings.search.method,
+        red_agent=settings.env.red_agent,
+        edition=settings.env.edition,
+        trainings=len(ended),
+        episodes=sum(row.episodes or 0 for row in ended),
+        total_episodes=settings.run.total_episodes,
+        best_order=best_order,
+        best_reward=best_reward,
+        is_finished=is_finished,
+    )
+
+
+def _exists(run: Run, name: str) -> bool:
+    return os.path.lexists(run.path / name)
 
 
 def _best_check(checks: Columns, episodes: int) -> Score | None:
     pairs = zip(checks.get("score", []), checks.get("standard_error", []), strict=True)
-    scores = [pair for pair in pairs if not isnan(pair[0])]
+    scores = [pair for pair in pairs if not any(map(isnan, pair))]
     return Score(*max(scores), episodes) if scores else None

@@ -15,9 +15,9 @@ a model does not name. A field that older files lack has a default.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 CONFIG = "config.json"
 METRICS = "metrics.csv"
@@ -32,6 +32,9 @@ DECISIONS = "decisions.csv"  # only the folder of a search has one
 ORDERS = "orders.csv"
 UPDATES = "updates.csv"
 
+Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+Scalar: TypeAlias = str | bool | Integer | float | None
 Settings: TypeAlias = dict[str, dict[str, Any]]  # by group and name, as in `train.TrainConfig`
 Outcome: TypeAlias = Literal["passed", "stalled", "spent", "fixed"]
 
@@ -60,9 +63,18 @@ METRICS_COLUMNS = (
     "coverage",
     "decisions",
     "fixes",
-    "wasted_fixes",
+    "wasted_fixes",  # of all episodes that ended in the update
+    "wasted_fixes_per_episode",
+    "shaped_return_mean",
 )
-CHECKS_COLUMNS = (*PROGRESS_COLUMNS, "score", "standard_error", "best")
+CHECKS_COLUMNS = (
+    *PROGRESS_COLUMNS,
+    "score",  # mean over red agents and official lengths, by which the best policy is selected
+    "standard_error",
+    "best",
+    "return_mean",  # over red agents, of whole episodes; folders of older versions lack it
+    "return_error",
+)
 
 
 class ConfigFile(Struct, frozen=True, kw_only=True):
@@ -71,7 +83,7 @@ class ConfigFile(Struct, frozen=True, kw_only=True):
     FORMAT: ClassVar[int] = 2
 
     cagepool: str = ""  # version that created the folder
-    settings: Settings
+    settings: dict[str, dict[str, Scalar | list[Scalar]]]
 
 
 class FlatConfigFile(Struct, frozen=True, kw_only=True):
@@ -79,7 +91,7 @@ class FlatConfigFile(Struct, frozen=True, kw_only=True):
 
     FORMAT: ClassVar[int] = 1
 
-    settings: dict[str, Any]
+    settings: dict[str, Scalar | list[Scalar]]
 
 
 class CheckpointFile(Struct, frozen=True, kw_only=True):
@@ -88,7 +100,38 @@ class CheckpointFile(Struct, frozen=True, kw_only=True):
     FORMAT: ClassVar[int] = 1
 
     sha256: str  # of the weights
-    update: int
+    update: Count
+
+
+class StoppingState(Struct, frozen=True, kw_only=True):
+    """State of early stopping in a checkpoint."""
+
+    best: float | None = None
+    still: Count = 0
+    outcome: Outcome | None = None
+    reason: str = ""
+
+
+class ProgressState(Struct, frozen=True, kw_only=True):
+    """Progress of a run in a checkpoint."""
+
+    seconds: float
+    checked: Count
+    best: float | None
+    returns: list[float]
+    gate: StoppingState = field(default_factory=StoppingState)
+
+
+class TrainingState(Struct, frozen=True, kw_only=True):
+    """`state.json` of the checkpoint `last`: what every trainer needs to continue."""
+
+    update: Count
+    episodes: Count
+    steps: Count
+    ahead: bool
+    shuffle_rng: dict[str, Any]
+    progress: ProgressState
+    finished: bool = False
 
 
 class OrderScore(Struct, frozen=True, kw_only=True):

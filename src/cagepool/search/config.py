@@ -54,6 +54,11 @@ class SearchConfig(TrainConfig):
         if not self.env.is_native:
             given = f"got {self.env.id} with {self.env.backend}"
             raise ValueError(f"a search plays native games, {given}")
+        if self.run.total_episodes < min(self.env.n_envs, self.search.max_episodes_per_order):
+            raise ValueError(
+                "run.total_episodes must be at least env.n_envs or search.max_episodes_per_order; "
+                f"got {self.run.total_episodes}, which is not enough for one training"
+            )
         decided = {
             "order.order": self.order.order,
             "order.universal": self.order.universal,

@@ -1,5 +1,7 @@
 """Tables of a search: decisions.csv (also its state), updates.csv and orders.csv."""
 
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +48,7 @@ class Decision(DecisionRow, frozen=True, kw_only=True):
         """The decision to train to the proposed order."""
         number, predicted = proposal.order, proposal.posterior
         order = ALL_ORDERS[number]
-        run = f"{iteration:03d}-{order.replace('>', '-')}"
+        run = training_folder(iteration, order)
         decision = cls(iteration=iteration, order=order, why=proposal.why, run=run)
         if predicted is None:
             return decision
@@ -112,13 +114,35 @@ def read_decisions(folder: Path) -> list[Decision]:
         ValueError: the file is damaged.
     """
     path = folder / DECISIONS
+    if not os.path.lexists(path):  # the search was killed before it wrote the file
+        return []
     decisions = runs.read_rows(path, Decision)
-    for decision in decisions:
-        if decision.order not in ALL_ORDERS:
-            raise ValueError(
-                f"{path} is damaged: order must be one of the 120 orders, got {decision.order!r}"
-            )
+    for number, decision in enumerate(decisions):
+        if fault := _fault_of(decision, number):
+            raise runs.RunFileError(f"{path} is damaged: {fault}")
     return decisions
+
+
+def _fault_of(decision: Decision, number: int) -> str:
+    """What is wrong with a row; its run must be a folder inside of the search's."""
+    if decision.order not in ALL_ORDERS:
+        return f"order must be one of the 120 orders, got {decision.order!r}"
+    if decision.iteration != number:
+        return f"iteration must be {number}, got {decision.iteration}"
+    if not re.fullmatch(r"[\w-]+", decision.run):
+        return f"run must be a folder of the search, got {decision.run!r}"
+    if decision.inherits is not None and not 0 <= decision.inherits < number:
+        return f"inherits must be an earlier iteration, got {decision.inherits}"
+    if decision.outcome and None in (
+        decision.episodes, decision.total_episodes, decision.reward, decision.standard_error
+    ):  # fmt: skip
+        return f"iteration {number} must have a result"
+    return ""
+
+
+def training_folder(iteration: int, order: str) -> str:
+    """Name of the run folder of a training."""
+    return f"{iteration:03d}-{order.replace('>', '-')}"
 
 
 def write_updates(folder: Path, decisions: Iterable[Decision]) -> None:

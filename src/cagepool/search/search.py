@@ -1,6 +1,5 @@
 """The search loop: propose an order, train to it, observe its reward, until the budget is spent."""
 
-import shutil
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +14,7 @@ from cagepool import _optional, runs
 from cagepool.evaluate.defenders import SCRIPTED, scripted_defender
 from cagepool.evaluate.policy import Policy
 from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
+from cagepool.runs.listing import allowance
 from cagepool.search.config import SearchConfig
 from cagepool.search.gp import Observation, Posterior, posterior
 from cagepool.search.permutations import index_of_nearest
@@ -73,13 +73,13 @@ class LocalExecutor:
         return 0 if runner.train(run, self._listener, should_stop) else None
 
 
-def create(path: Any, config: SearchConfig) -> runs.Run:
-    """Create the folder of a new search.
+def create(path: Any, config: SearchConfig, *, numbered: bool = False) -> runs.Run:
+    """Create the folder of a new search; `numbered`: or one like `path-2` if it is in use.
 
     Raises:
         ValueError: the folder exists already, or can't be written.
     """
-    run = runs.create(path, config.as_dict(), version("cagepool"))
+    run = runs.create(path, config.as_dict(), version("cagepool"), numbered=numbered)
     write_decisions(run.path, [])
     return run
 
@@ -119,12 +119,7 @@ def next_allowance(config: SearchConfig, reserved: int) -> int:
         config: Settings of the search.
         reserved: Episodes of all earlier trainings, played or allowed.
     """
-    allowance = min(config.search.max_episodes_per_order, config.run.total_episodes - reserved)
-    return (
-        allowance
-        if allowance >= min(config.env.n_envs, config.search.max_episodes_per_order)
-        else 0
-    )
+    return allowance(config.as_dict(), reserved)
 
 
 @cache
@@ -187,8 +182,8 @@ class _SearchLoop:
     def _decide(self) -> bool:
         """Add the next decision; returns whether the budget allowed one."""
         config, decisions, ended = self._config, self.decisions, self._ended
-        allowance = next_allowance(config, sum(other.reserved_episodes for other in decisions))
-        if not allowance:
+        episodes = next_allowance(config, sum(other.reserved_episodes for other in decisions))
+        if not episodes:
             return False
         iteration = len(decisions)
         pending = [other.order_number for other in decisions if not other.outcome]
@@ -200,7 +195,7 @@ class _SearchLoop:
         if config.search.inherit and ended:
             inherits = index_of_nearest(proposal.order, [other.order_number for other in ended])
         decision = Decision.from_proposal(proposal, iteration)
-        decisions.append(replace(decision, allowance=allowance, inherits=inherits))
+        decisions.append(replace(decision, allowance=episodes, inherits=inherits))
         write_decisions(self._run.path, decisions)
         return True
 
@@ -278,11 +273,10 @@ def _write_tables(run: runs.Run, config: SearchConfig, decisions: list[Decision]
 
 
 def _open_training(run: runs.Run, name: str, settings: TrainConfig) -> runs.Run:
-    """Open or create the folder of a training; one without a config.json is created again."""
+    """Open or create the folder of a training."""
     path = run.path / name
     if runs.is_run(path):
         return runs.open_run(path)
-    shutil.rmtree(path, ignore_errors=True)
     return runs.create(path, settings.as_dict(), version("cagepool"))
 
 

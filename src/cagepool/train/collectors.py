@@ -167,6 +167,7 @@ class RolloutWorker:
             config.ppo.reward_scale,
             np.random.default_rng(shard.action_seeds),
         )
+        self.sampler.has_reward_function = config.env.reward is not None
         if config.order.order is not None and not config.env.is_native:
             self.sampler.tracker = _compliance_tracker(config, n_envs)
         if config.order.universal:
@@ -272,12 +273,14 @@ def policy_weights(arrays: Arrays) -> Arrays:
 
 def _game_settings(config: TrainConfig) -> dict[str, Any]:
     """Settings of the CAGE-2 environments."""
-    game = {
+    game: dict[str, Any] = {
         "red": config.env.red_agent,
         "max_steps": config.env.max_steps,
         "edition": config.env.edition,
         "green": config.env.green,
     }
+    if config.env.reward is not None:
+        game["reward"] = config.env.reward
     if not config.order.has_orders:
         return game
     if not config.env.is_native:

@@ -43,6 +43,9 @@ class EnvConfig:
     leaderboard: the release behind the published scores."""
     green: bool = False
     """GreenAgent scans hosts. Off: no green agent plays."""
+    reward: str | None = None
+    """Reward function to learn from, as module:function. Evaluations always use the official
+    reward. By default the official reward."""
 
     def __post_init__(self) -> None:
         """Check the settings that can be wrong on their own."""
@@ -55,6 +58,8 @@ class EnvConfig:
                 f"env.red_agent must be one of {', '.join(known)}, several of them joined by +, "
                 f"or mix; got {self.red_agent!r}"
             )
+        if self.reward is not None and self.id != ENVIRONMENT_ID:
+            raise ValueError(f"env.reward needs env.id {ENVIRONMENT_ID}, got {self.id}")
         if self.ray_actors > 1 and self.backend != "ray":
             raise ValueError(f"env.ray_actors needs env.backend ray, got {self.backend}")
         if self.is_cage and not 1 <= self.max_steps <= _core.MAX_STEPS:
@@ -149,7 +154,7 @@ class OrderConfig:
 
     order: str | None = None
     """Workflow order that the policy is rewarded for.
-    A name such as critical_first, or the five host types joined by >."""
+    A name such as critical_first, or the five host types, most urgent first, joined by commas."""
     alignment_lambda: float = 30.0
     """Weight of the alignment reward."""
     knowledge: Literal["true", "observed"] = "true"

@@ -26,14 +26,16 @@ ORDERS_PER_BATCH = 20
 
 
 class PeriodicScore(NamedTuple):
-    """Score of a periodic evaluation; higher is better."""
+    """Result of a periodic evaluation; higher is better."""
 
-    score: float
+    score: float  # mean over red agents and official lengths: selects the best policy
     standard_error: float
+    return_mean: float  # over red agents, of whole episodes, as returns of training episodes are
+    return_error: float
 
 
 def evaluate_networks(config: TrainConfig, networks: Networks) -> PeriodicScore:
-    """Mean total reward of greedy episodes, averaged over red agents and official lengths."""
+    """Score and mean return of greedy episodes on seeds that training does not use."""
     trial = Trial(
         episodes=max(2, config.run.n_eval_episodes),
         max_steps=config.env.max_steps,
@@ -42,18 +44,21 @@ def evaluate_networks(config: TrainConfig, networks: Networks) -> PeriodicScore:
         seed=PERIODIC_SEED,
     )
     defender = PolicyDefender(_TorchPolicy(networks, config))
-    totals = [
-        episode_totals(defender, trial, red).mean(1)
-        for red in red_class_names(config.env.red_agent)
-    ]
-    means = np.mean(totals, axis=0)
-    return PeriodicScore(float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means))))
+    totals = [episode_totals(defender, trial, red) for red in red_class_names(config.env.red_agent)]
+    scores = np.mean([by_length.mean(1) for by_length in totals], axis=0)
+    returns = np.mean([by_length[:, -1] for by_length in totals], axis=0)
+    return PeriodicScore(*_mean_and_error(scores), *_mean_and_error(returns))
 
 
 def score_of_returns(returns: list[float]) -> PeriodicScore:
     """Score from training episodes, for environments that cannot be evaluated separately."""
-    error = np.std(returns, ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else float("nan")
-    return PeriodicScore(float(np.mean(returns)) if returns else float("nan"), float(error))
+    mean = float(np.mean(returns)) if returns else float("nan")
+    error = _mean_and_error(np.array(returns))[1] if len(returns) > 1 else float("nan")
+    return PeriodicScore(mean, error, mean, error)
+
+
+def _mean_and_error(values: Float64s) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def evaluate_orders(

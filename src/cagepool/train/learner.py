@@ -114,7 +114,10 @@ class Learner:
         self._optimizer.steps = int(arrays["adam.step"][0])
         for moment, flat in self._adam_moments.items():
             for name, view in self.networks.named_views(flat).items():
-                view.copy_(torch.tensor(arrays[f"adam.{moment}.{name}"]))
+                values = torch.tensor(arrays[f"adam.{moment}.{name}"])
+                if values.shape != view.shape:
+                    raise ValueError(f"the moments {name} must have shape {tuple(view.shape)}")
+                view.copy_(values)
 
     def close(self) -> None:
         """Stop the threads."""

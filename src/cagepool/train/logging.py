@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple, Self, TypeAlias
 
@@ -39,14 +40,18 @@ class RunLogger:
         """Open the files; a resumed run drops what it wrote after its checkpoint."""
         self._order = order
         last_update = None if resumed_at is None else resumed_at.update
-        self._metrics = runs.TableWriter(
-            run.path / runs.METRICS, METRICS_COLUMNS, last_update=last_update
-        )
-        self._evaluations = runs.TableWriter(
-            run.path / runs.CHECKS, CHECKS_COLUMNS, last_update=last_update
-        )
+        tables = {runs.METRICS: METRICS_COLUMNS, runs.CHECKS: CHECKS_COLUMNS}
         first_dropped = None if resumed_at is None else resumed_at.episodes + 1
-        self._tensorboard = TensorBoardWriter(run.path, first_dropped)
+        with ExitStack() as stack:  # closes the first files if a later one is damaged
+            self._metrics, self._evaluations = (
+                stack.enter_context(
+                    closing(runs.TableWriter(run.path / name, columns, last_update=last_update))
+                )
+                for name, columns in tables.items()
+            )
+            self._tensorboard = TensorBoardWriter(run.path, first_dropped)
+            stack.callback(self._tensorboard.close)
+            self._files = stack.pop_all()
 
     def log_update(self, update: Update, seconds: float, other_seconds: float) -> Row:
         """Write the metrics of an update; returns its row."""
@@ -63,13 +68,17 @@ class RunLogger:
         """Write the evaluation after the update of that row."""
         progress = {name: row[name] for name in PROGRESS_COLUMNS}
         self._evaluations.append({**progress, **score._asdict(), "best": float(is_best)})
-        self._tensorboard.add_scalars({"check/score": score.score}, int(row["episodes"]))
+        values = {"check/score": score.score, "check/return": score.return_mean}
+        self._tensorboard.add_scalars(values, int(row["episodes"]))
+
+    def sync(self) -> None:
+        """Write the tables to the disk, before a checkpoint that continues them."""
+        self._metrics.sync()
+        self._evaluations.sync()
 
     def close(self) -> None:
         """Close all files."""
-        self._metrics.close()
-        self._evaluations.close()
-        self._tensorboard.close()
+        self._files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +97,7 @@ class TensorBoardWriter:
     def __init__(self, folder: Path, first_dropped: int | None = None) -> None:
         """Open a new file; steps of older files count up to `first_dropped` only."""
         name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}"
-        self._file = (folder / name).open("wb", buffering=0)
+        self._file = (folder / name).open("xb", buffering=0)
         self._records = RecordWriter(self._file)
         self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
         if first_dropped is not None:
@@ -110,6 +119,7 @@ class TensorBoardWriter:
 
 def _update_row(update: Update) -> Row:
     returns, lengths = update.finished.returns, update.finished.lengths
+    shaped_returns = update.finished.shaped_returns
     stats = update.stats
     return {
         "update": update.number,
@@ -117,6 +127,7 @@ def _update_row(update: Update) -> Row:
         "steps": update.steps,
         "return_mean": float(np.mean(returns)) if returns else np.nan,
         "return_std": float(np.std(returns)) if returns else np.nan,
+        "shaped_return_mean": float(np.mean(shaped_returns)) if shaped_returns else np.nan,
         "length_mean": float(np.mean(lengths)) if lengths else np.nan,
         "policy_loss": stats.loss.policy,
         "value_loss": stats.loss.value,
@@ -147,4 +158,5 @@ def _compliance_row(finished: FinishedEpisodes, order: OrderConfig) -> Row:
         "decisions": summary.decisions,
         "fixes": summary.fixes,
         "wasted_fixes": summary.wasted_fixes,
+        "wasted_fixes_per_episode": summary.wasted_fixes / summary.episodes,
     }

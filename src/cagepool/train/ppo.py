@@ -188,6 +188,8 @@ class Ppo:
             rewards, values, rollout.dones[:steps], config.gamma, config.gae_lambda
         )
         counted = np.flatnonzero(rollout.counted[:steps])
+        if not counted.size:  # only a damaged checkpoint resumes where no step is left
+            raise ValueError("a rollout must have transitions, got none")
         values = values[:-1].reshape(-1)[counted]
         advantages = advantages.reshape(-1)[counted]
         returns = advantages + values

@@ -13,7 +13,7 @@ from cagepool.envs.native import NativeVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.features import FeatureEncoder
 from cagepool.train.learner import MlpForward
-from cagepool.types import Arrays, Bools, Bytes, Float32s, Int64s
+from cagepool.types import Arrays, Bools, Bytes, Float32s, Infos, Int64s
 
 State: TypeAlias = dict[str, Any]  # JSON values of a checkpoint, beside its arrays
 
@@ -75,7 +75,8 @@ class Truncation:
 class FinishedEpisodes:
     """Episodes that ended during a rollout."""
 
-    returns: list[float] = field(default_factory=list)
+    returns: list[float] = field(default_factory=list)  # of the official reward
+    shaped_returns: list[float] = field(default_factory=list)  # only with a reward function
     lengths: list[int] = field(default_factory=list)
     counters: Int64s = field(  # of compliance, (episode, COUNTER_COUNT); no rows without an order
         default_factory=lambda: np.zeros((0, _core.COUNTER_COUNT), np.int64)
@@ -143,6 +144,7 @@ class EnvSampler:
         self.ended_episodes = 0
         self.episode_steps = 0  # of the episodes that ended
         self.tracker: ComplianceTracker | None = None  # compliance outside the core
+        self.has_reward_function = False  # the environments return rewards of the user's function
         self._rng = rng
         self._order_rng: np.random.Generator | None = None  # none: the orders stay as they are
         self._reward_scale = reward_scale
@@ -228,6 +230,8 @@ class EnvSampler:
             self.encoder.history[:] = arrays["collector.memories"]
         bounds = np.cumsum(arrays["collector.game_sizes"])[:-1]
         games = [game.tobytes() for game in np.split(arrays["collector.games"], bounds)]
+        if len(games) != self.envs.num_envs:
+            raise ValueError(f"there must be {self.envs.num_envs} saved games, got {len(games)}")
         self.envs.restore(np.arange(len(games)), games)
         self._encode(_as_floats(self.envs.observations), rollout, 0)
 
@@ -263,7 +267,7 @@ class EnvSampler:
         if dones.any():
             truncated = truncations & ~terminations
             self._end_episodes(rollout, step, observed, infos["final_obs"], truncated)
-            self._count_episodes(np.flatnonzero(dones), finished)
+            self._count_episodes(np.flatnonzero(dones), infos, finished)
         else:
             self.encoder.update(self._env_actions, observed)
         self._encode(observed, rollout, step + 1)
@@ -297,9 +301,13 @@ class EnvSampler:
         self.envs.batch.orders[env_ids] = drawn  # type: ignore[attr-defined] # native only
         self.encoder.history[env_ids, _core.HISTORY_ORDER_OFFSET] = drawn
 
-    def _count_episodes(self, ended: Int64s, finished: FinishedEpisodes) -> None:
+    def _count_episodes(self, ended: Int64s, infos: Infos, finished: FinishedEpisodes) -> None:
         counted = ended[self._active[ended]]
-        finished.returns += self._returns[counted].tolist()
+        returns = self._returns
+        if self.has_reward_function:
+            finished.shaped_returns += returns[counted].tolist()
+            returns = infos["final_info"]["official_return"]
+        finished.returns += returns[counted].tolist()
         finished.lengths += self._lengths[counted].tolist()
         finished.counters = np.concatenate([finished.counters, self._compliance_counters(ended)])
         self.episode_steps += int(self._lengths[counted].sum())

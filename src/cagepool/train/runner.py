@@ -14,7 +14,7 @@ import numpy as np
 from cagepool import runs
 from cagepool._stages import stage
 from cagepool.evaluate.policy import Policy
-from cagepool.runs.schema import WorkflowFile
+from cagepool.runs.schema import TrainingState, WorkflowFile
 from cagepool.sim import orders
 from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import EarlyStopping
@@ -26,6 +26,9 @@ from cagepool.train.evaluation import (
 )
 from cagepool.train.logging import ResumePoint, Row, RunLogger
 from cagepool.train.ppo import Trainer, Update
+
+# Errors of arrays and values that do not fit the trainer.
+_RESTORE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class Listener(Protocol):
@@ -117,9 +120,12 @@ def _resume(run: runs.Run, trainer: Trainer) -> tuple[Progress, ResumePoint | No
         return Progress(), None
     checkpoint = run.checkpoint("last")
     try:
+        state = msgspec.convert(checkpoint.state, TrainingState)
+        if state.episodes > trainer.config.run.total_episodes:
+            raise ValueError(f"it has played {state.episodes} episodes")
         trainer.restore(checkpoint.arrays, checkpoint.state)
         progress = Progress.from_dict(checkpoint.state["progress"])
-    except (KeyError, TypeError, ValueError) as error:
+    except _RESTORE_ERRORS as error:
         raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
     return progress, ResumePoint(trainer.number, trainer.episodes)
 
@@ -129,7 +135,7 @@ def _load_policy(trainer: Trainer, folder: Path) -> None:
     checkpoint = runs.open_run(folder).checkpoint("last")
     try:
         trainer.ppo.learner.load_arrays(checkpoint.arrays)
-    except (KeyError, ValueError) as error:
+    except _RESTORE_ERRORS as error:
         raise ValueError(
             f"start_from: the networks in {folder} do not match this configuration: {error}"
         ) from error
@@ -251,6 +257,7 @@ class _Runner:
 
     def _write_checkpoint(self, *, finished: bool = False) -> None:
         with stage("checkpoint"):
+            self._logger.sync()
             arrays, state = self._trainer.state()
             stopping = self._progress.early_stopping
             outcome = {"outcome": stopping.outcome, "reason": stopping.reason}

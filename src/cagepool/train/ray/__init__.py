@@ -2,11 +2,14 @@
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]
 import ray
+
+from cagepool.train.ray.watchdog import Watchdog
 
 AUTO = "auto"  # address of the cluster that runs on this machine
 HEALTH_CHECK_SECONDS = 5.0
@@ -15,34 +18,46 @@ OBJECT_STORE_BYTES = 256 * 1024**2
 
 
 @contextmanager
-def cluster_connection(address: str | None, min_cpus: int) -> Iterator[None]:
+def cluster_connection(address: str | None, min_cpus: int) -> Iterator[Callable[[str], None]]:
     """Connect to a Ray cluster for the duration of the block; an open connection is reused.
+
+    No process of a local cluster outlives the block or this process.
 
     Args:
         address: host:port of the head of a cluster that this machine is a node of, or `auto`.
             None: start a local cluster, and stop it at the end.
         min_cpus: Processes that a local cluster must have room for.
 
+    Yields:
+        Sets what standard error says about going on if Ray ends this process.
+
     Raises:
         ValueError: no cluster answers at that address.
     """
     if ray.is_initialized():
-        yield
+        yield lambda _remedy: None
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
-        _start_local_cluster(min_cpus)
+        session_dir = _start_local_cluster(min_cpus)
     else:
+        session_dir = None
         _connect(address)
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    with closing(Watchdog(session_dir)) as watchdog:
+        try:
+            yield watchdog.set_remedy
+        finally:
+            watchdog.expect_end()
+            ray.shutdown()
 
 
-def _start_local_cluster(min_cpus: int) -> None:
+def _start_local_cluster(min_cpus: int) -> str:
+    """Start a cluster on this machine; returns its session folder."""
     os.environ.setdefault("RAY_worker_niceness", "0")  # actors do as much work as the learner
-    ray.init(
+    # Ray's agents notice a dead raylet after two seconds, not at once: the watchdog is faster and
+    # keeps them from printing its log.
+    os.environ.setdefault("RAY_enable_pipe_based_agent_to_parent_health_check", "0")
+    context: Any = ray.init(  # its declared type lacks address_info
         "local",
         num_cpus=max(min_cpus, os.cpu_count() or 1),
         object_store_memory=OBJECT_STORE_BYTES,
@@ -50,6 +65,7 @@ def _start_local_cluster(min_cpus: int) -> None:
         log_to_driver=False,
         logging_level=logging.ERROR,
     )
+    return str(context.address_info["session_dir"])
 
 
 def _connect(address: str) -> None:

@@ -269,6 +269,7 @@ def _write_columns(
 def _merge(rollout: Rollout, parts: list[CollectedRollout]) -> CollectedRollout:
     episodes = FinishedEpisodes(
         returns=[value for part in parts for value in part.episodes.returns],
+        shaped_returns=[value for part in parts for value in part.episodes.shaped_returns],
         lengths=[value for part in parts for value in part.episodes.lengths],
         counters=np.concatenate([part.episodes.counters for part in parts]),
     )

@@ -89,7 +89,11 @@ def _train(name: str, inputs: Files) -> Files:
 
 def _input_files(run: runs.Run) -> Files:
     """Settings of a run and, with `start_from`, settings and last checkpoint of that run."""
-    files = {f"{run.path.name}/{runs.CONFIG}": (run.path / runs.CONFIG).read_bytes()}
+    files = {
+        f"{run.path.name}/{runs.CONFIG}": runs.read_bytes(
+            run.path / runs.CONFIG, runs.MAX_JSON_BYTES
+        )
+    }
     start_from = run.settings["run"]["start_from"]
     if start_from is None:
         return files
@@ -97,13 +101,15 @@ def _input_files(run: runs.Run) -> Files:
     checkpoint = parent.checkpoint("last").path
     parent_path = parent.path.resolve()
     files |= _read_files(run.path.parent.resolve(), checkpoint.resolve())
-    config = (parent_path / runs.CONFIG).read_bytes()
+    config = runs.read_bytes(parent_path / runs.CONFIG, runs.MAX_JSON_BYTES)
     return files | {f"{parent_path.name}/{runs.CONFIG}": config}
 
 
 def _read_files(base: Path, folder: Path) -> Files:
     paths = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(base)): path.read_bytes() for path in paths}
+    return {
+        str(path.relative_to(base)): runs.read_bytes(path, runs.MAX_WEIGHTS_BYTES) for path in paths
+    }
 
 
 def _write_files(base: Path, files: Files) -> None:

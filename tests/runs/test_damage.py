@@ -1,0 +1,148 @@
+"""Damaged run folders: every reader refuses them in one sentence, or reads what is left."""
+
+import json
+import random
+import shutil
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cagepool import runs
+from cagepool.evaluate import Trial
+from cagepool.evaluate.game_log import record_games
+from cagepool.evaluate.policy import load
+from cagepool.evaluate.protocol import evaluate
+from cagepool.evaluate.resolve import resolve_policy
+from cagepool.report.run_data import read_runs
+from cagepool.runs.listing import summarize
+from cagepool.runs.schema import WorkflowFile
+from cagepool.train import runner
+from tests.train.null_listener import NullListener, never
+from tests.train.short_runs import SHORT, train_run
+
+ODD_VALUES: tuple[Any, ...] = (
+    None, "x", "", "[/red]", -1, 0, 2**70, 1e308, True, [], {}, [[[]]], {"a": {"b": []}}, "\x1b[2J",
+)  # fmt: skip
+ODD_CELLS = ("", "x", "inf", "-inf", "nan", "-1", "1e999", "1e18", '"', "1,1", "\n", "\x00")
+DEEP = "[" * 50_000
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run with an evaluation and all files that a folder may have."""
+    config = SHORT.with_settings(total_episodes=20)
+    folder = train_run(tmp_path_factory.mktemp("runs") / "whole", config)
+    blue = resolve_policy(str(folder))
+    result = evaluate(blue, Trial(episodes=2, edition=blue.edition()))
+    games = record_games(result.trial, result.statistics)
+    runs.write_evaluation(folder, result.to_file(), games, is_last=False)
+    workflow = WorkflowFile(
+        mean=-1.0,
+        standard_error=0.1,
+        episodes=5,
+        compliance=None,
+        coverage=0.5,
+        decisions=1.0,
+        wasted_fixes=0.0,
+        passes=True,
+        order="a",
+        outcome="spent",
+        reason="",
+    )
+    runs.write_workflow(folder, workflow)
+    return folder
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Places of all values inside a JSON value; of a list only the first."""
+    yield place
+    if isinstance(value, dict):
+        for key in value:
+            yield from places(value[key], (*place, key))
+    elif isinstance(value, list) and value:
+        yield from places(value[0], (*place, 0))
+
+
+def with_change(value: Any, place: tuple[Any, ...], odd: Any) -> str:
+    """JSON with another value in a place, or, for `...`, without it."""
+    copy = inner = json.loads(json.dumps(value))
+    for key in place[:-1]:
+        inner = inner[key]
+    if odd is ...:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = odd
+    return json.dumps(copy)
+
+
+def json_damages(path: Path) -> Iterator[str]:
+    """Contents with one value replaced or removed."""
+    value = json.loads(path.read_text())
+    for place in places(value):
+        if place:
+            yield from (with_change(value, place, odd) for odd in (*ODD_VALUES, ...))
+            yield with_change(value, place, "deep").replace('"deep"', DEEP)
+
+
+def table_damages(path: Path) -> Iterator[str]:
+    header, *rows = path.read_text().splitlines()
+    names = header.split(",")
+    for number, name in enumerate(names):
+        yield "\n".join([header.replace(name, "other", 1), *rows, ""])
+        for odd in ODD_CELLS:
+            cells = rows[-1].split(",")
+            cells[number] = odd
+            yield "\n".join([header, *rows[:-1], ",".join(cells), ""])
+
+
+def damages(folder: Path) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".json", ".csv"):
+            text = path.read_text()
+            contents = [*(json_damages if path.suffix == ".json" else table_damages)(path)]
+            contents += ["", text[: len(text) // 2], DEEP, "null", "[]", "3", "\ufeff" + text]
+            found += [(str(path.relative_to(folder)), content) for content in contents]
+    return found
+
+
+def read_all(folder: Path) -> Iterator[Callable[[], object]]:
+    yield lambda: summarize(folder)
+    yield lambda: load(folder).act([0] * 52)
+    yield lambda: load(folder, "last").act([0] * 52)
+    yield lambda: read_runs([folder])
+    yield lambda: runner.train(runs.open_run(folder), NullListener(), never)
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(10**6, marks=pytest.mark.soak)])
+def test_a_damaged_value_is_refused_in_one_sentence_or_harmless(
+    complete: Path, tmp_path: Path, count: int
+) -> None:
+    every = damages(complete)
+    sample = every if count > len(every) else random.Random(0).sample(every, count)
+    for name, content in sample:
+        folder = shutil.copytree(complete, tmp_path / "damaged")
+        (folder / name).write_text(content)
+        faults = [fault for read in read_all(folder) if (fault := fault_of(read))]
+        assert [fault for fault in faults if "\n" in fault] == [], (name, content[:3000])
+        shutil.rmtree(folder)
+
+
+def fault_of(read: Callable[[], object]) -> str:
+    """The sentence of a refusal, or the trace of any other exception.
+
+    A damaged count of episodes can leave one sample for a deviation, of which NumPy warns.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            read()
+    except ValueError as error:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever a damaged folder causes is the fault to find
+        return traceback.format_exc()
+    return ""
