@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cagepool.envs import make_vec
+from cagepool.envs import make, make_vec
 
 if TYPE_CHECKING:
     from cagepool.evaluate.policy import load
 
     __version__: str
 
-__all__ = ["__version__", "load", "make_vec"]
+__all__ = ["__version__", "load", "make", "make_vec"]
 
 
 def __getattr__(name: str) -> Any:

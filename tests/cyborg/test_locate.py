@@ -109,3 +109,23 @@ def test_importing_the_package_imports_nothing_of_cyborg() -> None:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     assert done.stdout == "\n"
+
+
+def test_what_libraries_print_when_imported_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = tmp_path / "CybORG"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    notice = "import sys\nprint('a notice', file=sys.stderr)\nAgent = 7\n"
+    (package / "Noisy.py").write_text(notice, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "CybORG"]:
+        monkeypatch.delitem(sys.modules, name)
+
+    found = locate.import_object("Noisy.Agent")
+
+    for name in ("CybORG", "CybORG.Noisy"):
+        del sys.modules[name]
+    assert found == 7
+    assert capsys.readouterr().err == ""

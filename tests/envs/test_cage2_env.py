@@ -38,7 +38,7 @@ def test_an_episode_is_truncated_at_its_horizon_and_never_terminated() -> None:
     env = started(max_steps=3)
     ends = [env.step(0)[2:4] for _ in range(3)]
     assert ends == [(False, False), (False, False), (False, True)]
-    with pytest.raises(RuntimeError, match="game 0 is over; reset it before the next step"):
+    with pytest.raises(RuntimeError, match="the episode is over; reset the environment before"):
         env.step(0)
     env.reset()
     env.step(0)
@@ -75,8 +75,8 @@ def test_compliance_comes_with_the_end() -> None:
 @pytest.mark.parametrize(
     ("action", "error", "sentence"),
     [
-        (145, IndexError, "the action of game 0 must be below 145, got 145"),
-        (-1, IndexError, "the action of game 0 must be below 145, got -1"),
+        (145, IndexError, "the action must be below 145, got 145"),
+        (-1, IndexError, "the action must be below 145, got -1"),
         (1.0, TypeError, "'float' object cannot be interpreted as an integer"),
         (np.array([1]), TypeError, "integer"),
         (None, TypeError, "'NoneType' object cannot be interpreted as an integer"),

@@ -1,6 +1,8 @@
 """`make_vec` makes what it is asked for, and refuses what would be ignored."""
 
+from dataclasses import fields
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import gymnasium as gym
@@ -8,10 +10,15 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
-from cagepool import make_vec
+from cagepool import make, make_vec
 from cagepool.bench.contenders import ComputingEnv, DummyEnv
-from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
+from cagepool.envs import Cage2Env, NativeVectorEnv, WorkerVectorEnv, auto_backend
+from cagepool.envs.cage2_env import GameSettings
+from cagepool.envs.make import MakeSettings
+from cagepool.envs.step_hooks import HookSettings
+from cagepool.envs.workers.pool import PoolConfig
 from cagepool.errors import EnvironmentFault
+from cagepool.sim import BatchConfig
 from tests.envs.contract import assert_same
 from tests.envs.workers.toy_envs import Checksummed
 
@@ -29,7 +36,19 @@ COSTLY = partial(ComputingEnv, 0.002)
         (100, DummyEnv, WorkerVectorEnv),
     ],
 )
-def test_the_backend_is_chosen_by_environment_and_count(num_envs: int, env: Any, kind: Any) -> None:
+def test_the_backend_is_chosen_by_environment_and_count(
+    num_envs: int, env: Any, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def predict(num_envs: int, cost: auto_backend.StepCost, processes: int) -> tuple[float, float]:
+        """As measured on an idle machine."""
+        step_s = sum(cost)
+        return (
+            auto_backend.predict_step_s("sync", num_envs, step_s, processes),
+            auto_backend.predict_step_s("workers", num_envs, step_s, processes),
+        )
+
+    monkeypatch.setattr(auto_backend, "usable_cores", lambda: 2)
+    monkeypatch.setattr(auto_backend, "rehearse", predict)
     envs = make_vec(num_envs, env=env)
     assert isinstance(envs, kind)
     envs.close()
@@ -82,6 +101,9 @@ def test_games_may_have_settings_of_their_own(backend: Any) -> None:
         ({"backend": "native", "timeout": 2}, TypeError, "'native' does not take timeout"),
         ({"backend": "workers", "threads": 2}, TypeError, "'workers' does not take threads"),
         ({"backend": "pipes", "true_state": "every"}, TypeError, "does not take true_state"),
+        ({"check": True}, TypeError, "backend 'native' does not take check"),
+        ({"backend": "sync", "check": True}, TypeError, "backend 'sync' does not take check"),
+        ({"backend": "pipes", "check": True}, TypeError, "backend 'pipes' does not take check"),
         ({"env": Checksummed, "red": "mix"}, TypeError, "must not be given with a function"),
         ({"env": [Checksummed]}, ValueError, "there must be 2 functions, got 1"),
         ({"backend": "sync", "max_steps": [1, 2, 3]}, ValueError, "got 3 for 2 games"),
@@ -97,6 +119,108 @@ def test_what_would_be_ignored_or_is_wrong_is_refused(
 ) -> None:
     with pytest.raises(error, match=sentence):
         make_vec(2, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "sentence"),
+    [
+        (
+            {"max_step": 5},
+            r"^unknown setting max_step, did you mean max_steps\? the settings are red, max_steps,",
+        ),
+        ({"max_step": 5, "backend": "sync"}, r"^unknown setting max_step, did you mean max_steps"),
+        ({"env": Checksummed, "worker": 2}, r"^unknown setting worker, did you mean workers\?"),
+        ({"blue": "me"}, "^unknown setting blue, the settings are red,"),
+        ({"red": "mix", "red_agent": "sleep"}, "^red must be given once, got red and red_agent$"),
+        (
+            {"max_steps": 5, "max_episode_steps": 6},
+            "^max_steps must be given once, got max_steps and max_episode_steps$",
+        ),
+    ],
+)
+def test_a_misspelled_setting_is_answered_by_the_nearest_one(keywords: Any, sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        make_vec(2, **keywords)
+
+
+@pytest.mark.parametrize("backend", ["native", "sync"])
+def test_a_setting_may_have_the_name_of_the_command_line_or_of_gymnasium(backend: Any) -> None:
+    settings: Any = {"red_agent": "sleep", "max_episode_steps": 3}
+    envs = make_vec(2, backend=backend, **settings)
+    envs.reset(seed=0)
+    assert [bool(envs.step([0, 0])[3].all()) for _ in range(3)] == [False, False, True]
+    batch = envs.batch if isinstance(envs, NativeVectorEnv) else envs.get_attr("batch")[0]
+    assert batch.config.red == "sleep"
+
+
+@pytest.mark.parametrize("backend", ["auto", "sync", "workers", "pipes"])
+@pytest.mark.parametrize("in_list", [False, True])
+def test_an_environment_instead_of_a_function_is_refused(backend: Any, in_list: bool) -> None:
+    env: Any = [Checksummed, Checksummed()] if in_list else Checksummed()
+    sentence = (
+        "env must be a function that makes an environment, or an id; got an environment; "
+        r"pass Checksummed or lambda: Checksummed\(...\) instead of Checksummed\(\)"
+    )
+    with pytest.raises(TypeError, match=sentence):
+        make_vec(2, env=env, backend=backend)
+
+
+def test_help_shows_every_setting_with_its_default() -> None:
+    parameters = signature(make_vec).parameters
+    for kind in (BatchConfig, PoolConfig):
+        for setting in fields(kind):
+            assert parameters[setting.name].default == setting.default, setting.name
+            assert f"{setting.name}: " in (make_vec.__doc__ or "")
+    hooks = {*HookSettings.__annotations__, "render_mode", "statistics"}
+    assert hooks <= {*parameters}
+    assert {*MakeSettings.__annotations__} <= {*parameters}
+    assert {*signature(make).parameters} == {
+        *GameSettings.__annotations__, *HookSettings.__annotations__, "render_mode", "settings",
+    }  # fmt: skip
+
+
+def test_make_gives_one_game_without_wrappers() -> None:
+    env = make(red="meander", max_steps=3, observation_dtype="uint8")
+    assert type(env) is Cage2Env
+    many = make_vec(1, red="meander", max_steps=3, observation_dtype="uint8", autoreset="disabled")
+    assert_same(env.reset(seed=5)[0], many.reset(seed=5)[0][0])
+    assert_same(env.step(7)[0], many.step([7])[0][0])
+    with pytest.raises(TypeError, match="unknown setting max_step, did you mean max_steps"):
+        make(max_step=5)
+    assert make(red_agent="sleep").batch.config.red == "sleep"
+
+
+@pytest.mark.parametrize(
+    ("env", "text"),
+    [
+        (
+            lambda: make_vec(3, red="mix", max_steps=30, green=True),
+            "NativeVectorEnv(num_envs=3, red='mix', edition='2.1', max_steps=30, green=True)",
+        ),
+        (
+            lambda: make_vec(2, max_steps=[1, 2], autoreset="same_step"),
+            "NativeVectorEnv(num_envs=2, red='B_lineAgent', edition='2.1', max_steps=[1, 2], autoreset='same_step')",  # noqa: E501
+        ),
+        (
+            lambda: make(order="reverse"),
+            "Cage2Env(red='B_lineAgent', edition='2.1', max_steps=100, order='reverse')",
+        ),
+        (
+            lambda: gym.make("cagepool/CAGE2-v0", edition="leaderboard", disable_env_checker=True),
+            "<OrderEnforcing<Cage2Env(red='B_lineAgent', edition='leaderboard', max_steps=100)<cagepool/CAGE2-v0>>>",  # noqa: E501
+        ),
+    ],
+)
+def test_an_environment_shows_its_game(env: Any, text: str) -> None:
+    assert str(env()) == text
+
+
+def test_a_closed_environment_can_be_shown() -> None:
+    env, envs = make(), make_vec(2)
+    env.close()
+    envs.close()
+    assert repr(env) == "Cage2Env(closed)"
+    assert repr(envs) == "NativeVectorEnv(closed)"
 
 
 @pytest.mark.parametrize("backend", ["sync", "workers"])

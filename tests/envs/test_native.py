@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
+from cagepool.sim import TrueState
 from cagepool.sim.names import RED_AGENTS, red_action_index, red_move_name
 from tests.envs.contract import HORIZON, MODES, actions_for, assert_same, everything, started
 
@@ -164,3 +165,26 @@ def test_render_gives_a_picture_of_each_game() -> None:
 def test_render_needs_its_mode() -> None:
     with pytest.raises(RuntimeError, match="made with render_mode='ansi'"):
         started().render()
+
+
+def test_the_last_true_state_of_an_episode_stays_after_an_autoreset() -> None:
+    envs = make_vec(3, max_steps=[4, 9, 9], autoreset="same_step", red="RedMeanderAgent")
+    reference = make_vec(3, max_steps=20, red="RedMeanderAgent")
+    envs.reset(seed=0)
+    reference.reset(seed=0)
+    for step in range(1, 10):
+        *_, truncations, _ = envs.step([30, 31, 32])
+        reference.step([30, 31, 32])
+        ended = truncations & (step == np.array([4, 9, 9]))
+        for name in TrueState.__annotations__:
+            final = getattr(envs.final_true_state, name)
+            np.testing.assert_array_equal(final[ended], getattr(reference.true_state, name)[ended])
+    assert ended[1:].all()
+    assert (envs.final_true_state.access[1:] != envs.true_state.access[1:]).any()
+    with pytest.raises(ValueError, match="read-only"):
+        envs.final_true_state.access[0] = 1
+
+
+@pytest.mark.parametrize("mode", ["next_step", "disabled"])
+def test_other_modes_need_no_last_true_state(mode: Any) -> None:
+    assert make_vec(3, autoreset=mode).final_true_state.access.shape == (0, 13)

@@ -58,8 +58,8 @@ def test_a_wrong_action_is_refused_and_nothing_is_played(
         ),
         ({"autoreset": "never"}, ValueError, "autoreset must be one of next_step, .*'never'"),
         ({"observation_dtype": "int8"}, ValueError, "observation_dtype must be one of .*'int8'"),
-        ({"render_mode": "human"}, ValueError, "render_mode must be 'ansi' or None, got 'human'"),
-        ({"blue": "me"}, TypeError, "unexpected keyword argument 'blue'"),
+        ({"render_mode": "human"}, ValueError, "must be 'ansi', 'rgb_array' or None, got 'human'"),
+        ({"blue": "me"}, TypeError, "unknown setting blue, the settings are red, "),
     ],
 )
 def test_a_wrong_setting_is_refused(

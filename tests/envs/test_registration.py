@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -39,7 +40,7 @@ def test_make_passes_settings_on() -> None:
     env = gym.make("cagepool/CAGE2-v0", red="RedMeanderAgent", max_steps=30)
     assert isinstance(env.unwrapped, Cage2Env)
     assert env.unwrapped.batch.config.red == "RedMeanderAgent"
-    with pytest.raises(TypeError, match="unexpected keyword argument 'blue'"):
+    with pytest.raises(TypeError, match="unknown setting blue, the settings are red, "):
         gym.make("cagepool/CAGE2-v0", blue="me")
 
 
@@ -49,6 +50,30 @@ def test_the_horizon_is_ours_alone() -> None:
     assert [env.step(0)[3] for _ in range(5)] == [False] * 4 + [True]
     assert env.spec is not None
     assert env.spec.max_episode_steps is None
+
+
+@pytest.mark.parametrize("limit", [3, 200])
+def test_the_time_limit_of_gymnasium_sets_the_horizon(limit: int) -> None:
+    env = gym.make("cagepool/CAGE2-v0", max_episode_steps=limit, order="reverse")
+    env.reset(seed=0)
+    steps = [env.step(0) for _ in range(limit)]
+    assert [step[3] for step in steps] == [False] * (limit - 1) + [True]
+    assert "compliance" in steps[-1][4]  # the game itself knows that it ended
+
+
+def test_a_vector_takes_the_time_limit_of_gymnasium() -> None:
+    for mode in ("sync", "vector_entry_point"):
+        envs = gym.make_vec(
+            "cagepool/CAGE2-v0", num_envs=2, vectorization_mode=mode, max_episode_steps=120
+        )
+        envs.reset(seed=0)
+        ends = [bool(envs.step(np.zeros(2, int))[3].all()) for _ in range(120)]
+        assert ends == [False] * 119 + [True]
+
+
+def test_a_time_limit_may_be_switched_off() -> None:
+    env = gym.make("cagepool/CAGE2-v0", max_episode_steps=-1)
+    assert env.unwrapped.batch.config.max_steps == 100  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("mode", ["vector_entry_point", None])

@@ -1,8 +1,10 @@
 """Find and import CybORG, which is on no package registry, and detect its edition."""
 
+import io
 import os
 import sys
 import warnings
+from contextlib import redirect_stderr
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,9 +35,7 @@ def load(checkout: str | os.PathLike[str] | None = None) -> ModuleType:
             f"by the environment variable {VARIABLE}; got neither"
         )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # deprecations in its old libraries
-            return import_module("CybORG")
+        return _import_quietly("CybORG")
     except ImportError as error:
         remedy = f"pip install {REQUIREMENTS}"
         raise CybORGNotFoundError(f"CybORG cannot be imported: {error} ({remedy})") from error
@@ -44,7 +44,14 @@ def load(checkout: str | os.PathLike[str] | None = None) -> ModuleType:
 def import_object(name: str) -> Any:
     """Import an object of the loaded CybORG, such as `Agents.B_lineAgent`."""
     module, _, member = name.rpartition(".")
-    return getattr(import_module(f"CybORG.{module}"), member)
+    return getattr(_import_quietly(f"CybORG.{module}"), member)
+
+
+def _import_quietly(module: str) -> ModuleType:
+    """Import without deprecations of old libraries and without Gym's notice on stderr."""
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        return import_module(module)
 
 
 def package_folder(package: ModuleType) -> Path:

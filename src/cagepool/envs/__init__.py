@@ -3,9 +3,10 @@
 from cagepool.envs.async_api import Episode, Ready, episodes
 from cagepool.envs.cage2_env import Cage2Env
 from cagepool.envs.feature_wrapper import FeatureVectorEnv
-from cagepool.envs.make import make_vec
+from cagepool.envs.make import make, make_vec
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.registration import register
+from cagepool.envs.reward_hook import RewardFunction, RewardStep
 from cagepool.envs.workers import WorkerVectorEnv
 
 __all__ = [
@@ -14,8 +15,11 @@ __all__ = [
     "FeatureVectorEnv",
     "NativeVectorEnv",
     "Ready",
+    "RewardFunction",
+    "RewardStep",
     "WorkerVectorEnv",
     "episodes",
+    "make",
     "make_vec",
 ]
 

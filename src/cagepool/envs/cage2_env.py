@@ -1,9 +1,13 @@
 """`Cage2Env`: one native game. Its spaces and `BatchOwner` also serve the vector environment."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import fields
 from operator import index
+from types import FrameType
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, Unpack, cast
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import Env
 from gymnasium.error import ClosedEnvironmentError
@@ -11,17 +15,33 @@ from gymnasium.spaces import Box, Discrete, Space
 from numpy.typing import DTypeLike
 
 from cagepool import _core
+from cagepool._optional import require
 from cagepool.cyborg.dict_state import true_state_dict
-from cagepool.envs.vector_args import as_seeds, check_seed, draw_seed
+from cagepool.envs.reward_hook import RewardFunction, RewardHook
+from cagepool.envs.step_hooks import describe_last_moves
+from cagepool.envs.vector_args import (
+    as_seeds,
+    check_names,
+    check_seed,
+    draw_seed,
+    rename_aliases,
+)
 from cagepool.sim.action_masks import action_masks
 from cagepool.sim.batch import Batch, BatchConfig
+from cagepool.sim.moves import MoveArrays
 from cagepool.sim.render import render_text
-from cagepool.types import Bools, Infos, Int64s, Observations, Records
+from cagepool.types import Bools, Bytes, Infos, Int64s, Observations, Records
 
-RenderMode: TypeAlias = Literal["ansi"]
+RenderMode: TypeAlias = Literal["ansi", "rgb_array"]
+RenderedGame: TypeAlias = str | Bytes  # text, or a frame, (576, 960, 3)
 
-METADATA: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 _GAME_0 = np.zeros(1, np.int64)  # ids of the only game
+_SENTENCES_OF_ONE_GAME = {
+    " of game 0": "",
+    "reset must come before step; game 0 has not been reset": "reset must come before step",
+    "game 0 is over; reset it": "the episode is over; reset the environment",
+}
 
 
 class GameSettings(TypedDict, total=False):
@@ -54,6 +74,7 @@ class BatchOwner:
 
     render_mode: str | None
     _batch: Batch | None = None
+    _settings: Collection[str] = GameSettings.__annotations__  # that `__repr__` shows
 
     @property
     def batch(self) -> Batch:
@@ -68,13 +89,41 @@ class BatchOwner:
 
     def _set_render_mode(self, render_mode: str | None) -> None:
         if render_mode not in (None, *METADATA["render_modes"]):
-            raise ValueError(f"render_mode must be 'ansi' or None, got {render_mode!r}")
+            raise ValueError(
+                f"render_mode must be 'ansi', 'rgb_array' or None, got {render_mode!r}"
+            )
         self.render_mode = render_mode
 
-    def _render_games(self) -> tuple[str, ...]:
+    def _describe_games(self, **first: object) -> str:
+        """Arguments for `__repr__`: red, edition, steps, and settings that are not the default."""
+        if self._batch is None:
+            return "closed"
+        config = self._batch.config
+        shown = {name: getattr(config, name) for name in ("red", "edition", "max_steps")}
+        for field in fields(config):
+            value = getattr(config, field.name)
+            if field.name in self._settings and (
+                not isinstance(value, type(field.default)) or value != field.default
+            ):
+                shown.setdefault(field.name, value)
+        return ", ".join(f"{name}={value!r}" for name, value in (first | shown).items())
+
+    def render_games(self, games: Sequence[int]) -> tuple[RenderedGame, ...]:
+        """Render these games as text or as frames, by the render mode.
+
+        Raises:
+            RuntimeError: the environment was made without a render mode.
+            MissingExtraError: Pillow, which draws frames, is not installed.
+        """
         if self.render_mode is None:
-            raise RuntimeError("render needs an environment made with render_mode='ansi'")
-        return tuple(render_text(self.batch, game) for game in range(self.batch.games))
+            raise RuntimeError(
+                "render needs an environment made with render_mode='ansi' or 'rgb_array'"
+            )
+        if self.render_mode == "ansi":
+            return tuple(render_text(self.batch, game) for game in games)
+        with require("render_mode='rgb_array'", "render", "PIL"):
+            from cagepool.sim.frames import draw_frames  # noqa: PLC0415 - Pillow is optional
+        return tuple(draw_frames(self.batch, games))
 
 
 class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
@@ -86,17 +135,22 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
     metadata = METADATA.copy()
 
     def __init__(
-        self, *, render_mode: RenderMode | None = None, **settings: Unpack[GameSettings]
+        self,
+        *,
+        render_mode: RenderMode | None = None,
+        reward: RewardFunction | str | None = None,
+        moves: bool = False,
+        **settings: Unpack[GameSettings],
     ) -> None:
-        """Make the game; it must be reset before the first step.
-
-        Args:
-            render_mode: `ansi` or None.
-            settings: See `sim.BatchConfig`.
-        """
+        """Make the game; it must be reset before the first step. See `cagepool.make`."""
         self._set_render_mode(render_mode)
-        config = BatchConfig(autoreset="disabled", threads=1, **settings)
+        keywords = rename_aliases(settings)
+        keywords.setdefault("max_steps", _time_limit(sys._getframe(1)))  # noqa: SLF001
+        check_names(keywords, GameSettings.__annotations__)
+        config = BatchConfig(autoreset="disabled", threads=1, **keywords)
         self._batch = Batch(1, config)
+        self._reward_hook = None if reward is None else RewardHook(reward, 1)
+        self._has_moves = moves
         self._seeded = False
         self.observation_space = observation_space(config.observation_dtype)
         self.action_space = action_space()
@@ -120,6 +174,8 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
         if new_seed is None and not self._seeded:
             new_seed = draw_seed(self.np_random)
         batch.reset(None if new_seed is None else as_seeds([new_seed]))
+        if self._reward_hook is not None:
+            self._reward_hook.start(_GAME_0)
         self._seeded = True
         return self.observation, {}
 
@@ -131,21 +187,28 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
         Raises:
             IndexError: an action is out of range; nothing was played.
             RuntimeError: the episode is over or has not begun.
+            ValueError: the reward function failed; the step was played.
         """
-        batch = self.batch
-        ended = batch.step(_as_row(action), None if red_action is None else _as_row(red_action))
-        infos: Infos = {}
-        if ended and batch.config.order is not None:
-            infos["compliance"] = batch.episode_counters[0].copy()
-        return self.observation, float(batch.rewards[0]), False, bool(ended), infos
+        batch, hook = self.batch, self._reward_hook
+        rewards = batch.rewards
+        if hook is not None:
+            rewards = hook.rewards
+            hook.before_step(batch)
+        try:
+            ended = batch.step(_as_row(action), None if red_action is None else _as_row(red_action))
+        except (IndexError, RuntimeError) as error:
+            raise type(error)(_without_index(str(error))) from None
+        if hook is not None:
+            hook.after_step(batch, _GAME_0)
+        return self.observation, float(rewards[0]), False, bool(ended), self._infos(bool(ended))
 
-    def render(self) -> str:
-        """Render the game as text.
+    def describe(self) -> str:
+        """The moves of the last step, such as `blue: Restore User1, success; red: Sleep`."""
+        return describe_last_moves(self.batch, 0)
 
-        Raises:
-            RuntimeError: the environment was made without a render mode.
-        """
-        return self._render_games()[0]
+    def render(self) -> RenderedGame:
+        """Render the game; see `render_games`."""
+        return self.render_games([0])[0]
 
     def close(self) -> None:
         """Release the game."""
@@ -185,11 +248,32 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
                 nothing was changed.
         """
         self.batch.restore(_GAME_0, [blob])
+        if self._reward_hook is not None:
+            self._reward_hook.start(_GAME_0)
         self._seeded = True
 
     def reseed(self, seed: int) -> None:
         """Continue the game with a new random stream."""
         self.batch.reseed(_GAME_0, as_seeds([seed]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._describe_games()})"
+
+    def __str__(self) -> str:
+        """Text inside the text of Gymnasium's wrappers."""
+        return repr(self) if self.spec is None else f"<{self!r}<{self.spec.id}>>"
+
+    def _infos(self, ended: bool) -> Infos:  # noqa: FBT001 - the only argument
+        batch = self.batch
+        infos: Infos = {}
+        if self._has_moves:
+            arrays = MoveArrays(batch.moves).as_dict()
+            infos["moves"] = {name: array.item() for name, array in arrays.items()}
+        if ended and batch.config.order is not None:
+            infos["compliance"] = batch.episode_counters[0].copy()
+        if ended and self._reward_hook is not None:
+            infos["official_return"] = float(batch.episode_returns[0])
+        return infos
 
     def __getstate__(self) -> tuple[dict[str, Any], BatchConfig | None, bytes]:
         attributes = {name: value for name, value in vars(self).items() if name != "_batch"}
@@ -203,6 +287,24 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
         if config is not None:
             self._batch = Batch(1, config)
             self._batch.restore(_GAME_0, [blob])
+
+
+def _time_limit(caller: FrameType) -> Any:
+    """Default of `max_steps`: the argument `max_episode_steps` of `gym.make`, if it is the caller.
+
+    Gymnasium gives that argument to its wrapper TimeLimit only, which could not prolong a game.
+    """
+    limit = None
+    if caller.f_code is gym.make.__code__:
+        limit = caller.f_locals.get("max_episode_steps")
+    return BatchConfig.max_steps if limit in (None, -1) else limit
+
+
+def _without_index(sentence: str) -> str:
+    """A sentence of the core about the only game of a batch."""
+    for text, replacement in _SENTENCES_OF_ONE_GAME.items():
+        sentence = sentence.replace(text, replacement)
+    return sentence
 
 
 def _as_row(action: SupportsIndex) -> Int64s:

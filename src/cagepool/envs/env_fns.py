@@ -3,14 +3,13 @@
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from multiprocessing import parent_process
 from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
 
+from cagepool._lookup import is_reference, load_module, load_object
 from cagepool.envs.cage2_env import Cage2Env
 from cagepool.envs.registration import ENVIRONMENT_ID
 
@@ -36,7 +35,7 @@ def make_env_fns(num_envs: int, env: EnvSource, settings: Mapping[str, Any]) -> 
         settings: Keywords of `Cage2Env`, or of `gym.make` for an id; none with functions.
 
     Raises:
-        TypeError: settings were given with functions.
+        TypeError: settings were given with functions, or an environment instead of a function.
         ValueError: the number of functions is not `num_envs`.
     """
     if num_envs < 1:
@@ -49,11 +48,22 @@ def make_env_fns(num_envs: int, env: EnvSource, settings: Mapping[str, Any]) -> 
         raise TypeError(
             f"settings of the game must not be given with a function, got {', '.join(settings)}"
         )
+    for given in env if isinstance(env, Sequence) else [env]:
+        if not callable(given):
+            raise TypeError(_not_a_function(given))
     if callable(env):
         return [env] * num_envs
     if len(env) != num_envs:
         raise ValueError(f"there must be {num_envs} functions, got {len(env)}")
     return list(env)
+
+
+def _not_a_function(env: object) -> str:
+    got = repr(env)
+    if isinstance(env, gym.Env):
+        name = type(env).__name__
+        got = f"an environment; pass {name} or lambda: {name}(...) instead of {name}()"
+    return f"env must be a function that makes an environment, or an id; got {got}"
 
 
 def _settings_of(settings: Mapping[str, Any], game: int, num_envs: int) -> dict[str, Any]:
@@ -72,30 +82,28 @@ def _settings_of(settings: Mapping[str, Any], game: int, num_envs: int) -> dict[
 
 
 def find_env_fn(env: str) -> EnvFn:
-    """The function that `module:function` names, or `gym.make` with a registered id.
+    """The function that `module:function` names, or `gym.make` with an id.
+
+    As in Gymnasium, `module:id` names an id that importing the module registers.
 
     Raises:
         ValueError: there is no such environment.
     """
-    module, _, function = env.partition(":")
-    if module and function and find_spec(module.split(".")[0]) is not None:
-        found = getattr(_import_env_module(module), function, None)
-        if callable(found):
-            return cast("EnvFn", found)
+    module, colon, name = env.partition(":")
+    if colon and module:
+        load_module(module, "env")
+    if is_reference(env) and name not in gym.registry:
+        found = load_object(env, "env")
+        if not callable(found):
+            raise ValueError(f"env must name a function, {env!r} is a {type(found).__name__}")
+        return cast("EnvFn", found)
     try:
-        gym.spec(env)
+        gym.spec(name or env)
     except (gym.error.Error, ImportError, ValueError) as error:
         raise ValueError(
             f"env must be an id that Gymnasium knows, or module:function; got {env!r} ({error})"
         ) from error
     return partial(gym.make, env)
-
-
-def _import_env_module(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ValueError(f"the module of env can't be imported: {error}") from error
 
 
 def ignore_sigint(env_fn: EnvFn) -> EnvFn:

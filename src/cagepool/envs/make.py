@@ -1,17 +1,19 @@
-"""`make_vec`: makes vector environments on any backend."""
+"""`make_vec` makes vector environments on any backend; `make` makes a single one."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from inspect import signature
 from multiprocessing import get_all_start_methods
 from typing import Any, Literal, TypeAlias, Unpack, cast, overload
 
 from gymnasium.spaces import Discrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import FlattenObservation
+from numpy.typing import DTypeLike
 
 from cagepool.cyborg.env import CybORGEnv
 from cagepool.envs.auto_backend import choose_backend
-from cagepool.envs.cage2_env import RenderMode
+from cagepool.envs.cage2_env import Cage2Env, RenderMode
 from cagepool.envs.env_fns import (
     AnyEnv,
     EnvFn,
@@ -21,10 +23,13 @@ from cagepool.envs.env_fns import (
     is_cage2,
     make_env_fns,
 )
-from cagepool.envs.native import NativeVectorEnv, VectorSettings
-from cagepool.envs.vector_args import Autoreset, autoreset_name
+from cagepool.envs.native import NativeSettings, NativeVectorEnv
+from cagepool.envs.reward_hook import RewardFunction
+from cagepool.envs.vector_args import Autoreset, autoreset_name, check_names, rename_aliases
 from cagepool.envs.workers import WorkerVectorEnv
-from cagepool.envs.workers.pool import WorkerSettings
+from cagepool.envs.workers.pool import OnFault, PoolConfig, WorkerSettings
+from cagepool.envs.workers.true_state import TrueStateMode
+from cagepool.sim.batch import BatchConfig
 from cagepool.sim.names import red_class_names
 
 Backend: TypeAlias = Literal["auto", "native", "sync", "pipes", "workers"]
@@ -37,10 +42,10 @@ CYBORG = "cyborg"
 """Name of the original simulator where a trainer takes the name of an environment."""
 
 
-class MakeSettings(VectorSettings, WorkerSettings, total=False):
+class MakeSettings(NativeSettings, WorkerSettings, total=False):
     """Keywords of `make_vec`; most are for some backends only."""
 
-    statistics: bool
+    statistics: bool | None
     render_mode: RenderMode | None
 
 
@@ -74,16 +79,38 @@ def make_vec(
     copy: bool = True,
     **settings: Unpack[MakeSettings],
 ) -> AnyVectorEnv: ...
-def make_vec(
+def make_vec(  # noqa: PLR0913 - all settings, so that help and editors show them
     num_envs: int,
     *,
     env: EnvSource = None,
     backend: Backend = "auto",
     autoreset: Autoreset | AutoresetMode = "next_step",
     copy: bool = True,
-    **settings: Unpack[MakeSettings],
+    red: str | Sequence[str] = BatchConfig.red,
+    max_steps: int | Sequence[int] = BatchConfig.max_steps,
+    edition: str | Sequence[str] = BatchConfig.edition,
+    green: bool | Sequence[bool] = BatchConfig.green,
+    order: str | Sequence[str] | None = BatchConfig.order,
+    alignment: float = BatchConfig.alignment,
+    knowledge: Literal["true", "observed"] = BatchConfig.knowledge,
+    definition: Literal["host", "seed"] = BatchConfig.definition,
+    observation_dtype: DTypeLike = BatchConfig.observation_dtype,
+    reward: RewardFunction | str | None = None,
+    moves: bool = False,
+    render_mode: RenderMode | None = None,
+    statistics: bool | None = None,
+    threads: int = BatchConfig.threads,
+    workers: int | None = PoolConfig.workers,
+    timeout: float | None = PoolConfig.timeout,
+    on_fault: OnFault = PoolConfig.on_fault,
+    max_restarts: int = PoolConfig.max_restarts,
+    true_state: TrueStateMode = PoolConfig.true_state,
+    check: bool = PoolConfig.check,
+    **settings: Any,
 ) -> AnyVectorEnv:
     """Make many environments as one Gymnasium vector environment.
+
+    A setting that the backend or the environment does not have must keep its default.
 
     Args:
         num_envs: Number of environments.
@@ -91,29 +118,56 @@ def make_vec(
             id that is registered with Gymnasium; None for CAGE-2.
         backend: `native`: CAGE-2 in this process; `workers`: processes and shared memory; `sync`
             and `pipes`: Gymnasium's SyncVectorEnv and AsyncVectorEnv; `auto`: `native` for
-            CAGE-2, `workers` if one of their settings is given, otherwise the backend that
-            `envs.auto_backend` predicts to be fastest, for which one environment may be made and
-            stepped.
+            CAGE-2, `workers` if one of their settings is given, otherwise the backend that a
+            measurement of at most 0.2 s finds faster at this moment, for which one environment may
+            be made and stepped. `envs.metadata["backend"]` is the choice.
         autoreset: When an environment whose episode ended starts the next one.
         copy: Whether the caller owns the arrays that `reset` and `step` return; if not, the next
             call overwrites them.
-        settings: `render_mode`. For CAGE-2, the game, see `sim.BatchConfig`: `red`, `max_steps`,
-            `edition`, `green`, `order`, `alignment`, `knowledge`, `definition`,
-            `observation_dtype`. For `native`, `threads` and `statistics` (default True): whether
-            infos hold return, length and seconds of the episodes that ended, as Gymnasium's
-            RecordEpisodeStatistics gives them; that wrapper needs `statistics=False`. For
-            `workers`, see `envs.workers.pool.PoolConfig`: `workers`, `timeout`, `on_fault`,
-            `max_restarts` and `true_state`.
+        red: CAGE-2: red agent by class name or alias; `a+b` and `mix` draw an agent per episode;
+            with `given` the caller plays red. `red`, `max_steps`, `edition`, `green` and `order`
+            may be lists with one value per game.
+        max_steps: CAGE-2: steps after which an episode is truncated.
+        edition: CAGE-2: `2.1`, or `leaderboard`, the game of the published scores.
+        green: CAGE-2: whether GreenAgent scans hosts.
+        order: CAGE-2: workflow order for compliance; None: compliance is not measured.
+        alignment: CAGE-2: weight of the alignment reward.
+        knowledge: CAGE-2: whether hosts count as threatened by red's true sessions (`true`) or by
+            blue's table (`observed`).
+        definition: CAGE-2: compliance as specified (`host`), or by the older definition (`seed`).
+        observation_dtype: CAGE-2: NumPy type of the 52 values, float32 or uint8.
+        reward: CAGE-2: function, or `module:function`, that gets an `envs.RewardStep` and returns
+            the rewards of its games; None: the official reward.
+        moves: CAGE-2: whether infos hold the moves of blue, green and red in names.
+        render_mode: Passed on to the environments.
+        statistics: `native`: whether infos hold return, length and seconds of the episodes that
+            ended, as Gymnasium's RecordEpisodeStatistics gives them; that wrapper needs False.
+            None: True for `native`.
+        threads: `native`: threads that step games; 0: chosen by the number of games and cores.
+        workers: `workers`: processes, at most one per environment; None: one per usable core.
+        timeout: `workers`: limit in seconds for one step or reset of one environment; None or inf:
+            no limit.
+        on_fault: `workers`: whether an environment that raises, dies or hangs is an error
+            (`raise`) or is replaced (`restart`).
+        max_restarts: `workers`: replacements, after which the next fault is an error.
+        true_state: `workers`: when `true_state()` is queried: `every` step, every n steps, at the
+            `end`, or `never`.
+        check: `workers`: whether an observation outside of its space is a fault.
+        settings: Further keywords of `gym.make`, if `env` is an id other than CAGE-2's. `red_agent`
+            and `max_episode_steps` are other names of `red` and `max_steps`.
 
     Raises:
-        TypeError: the backend does not take a setting.
+        TypeError: a setting is unknown, or the backend does not take it.
         ValueError: a setting has an unknown value.
         RuntimeError: `workers` cannot run on this platform.
         EnvironmentFault: an environment in a worker cannot be made.
     """
+    keywords = _given_settings(locals())
     if backend not in _BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(_BACKENDS)}; got {backend!r}")
-    keywords = cast("dict[str, Any]", settings)
+    if not isinstance(env, str) or is_cage2(env):  # gym.make has settings of its own
+        keywords = rename_aliases(keywords)
+        check_names(keywords, _DEFAULTS)
     known_backend = _backend_without_trial(backend, env, keywords)
     _check_keywords(known_backend or "sync", keywords)
     if known_backend == "native":
@@ -127,12 +181,49 @@ def make_vec(
     chosen_backend = known_backend or choose_backend(env_fns)
     if chosen_backend == "workers":
         return WorkerVectorEnv(env_fns, autoreset=autoreset, copy=copy, **pool_settings)
+    return _make_gymnasium_vec(chosen_backend, env_fns, autoreset=autoreset, copy=copy)
+
+
+def _make_gymnasium_vec(
+    backend: str, env_fns: list[EnvFn], *, autoreset: Autoreset | AutoresetMode, copy: bool
+) -> AnyVectorEnv:
     mode = AutoresetMode[autoreset_name(autoreset).upper()]
-    if chosen_backend == "sync":
-        return SyncVectorEnv(env_fns, copy=copy, autoreset_mode=mode)
-    # Threads of native games do not survive a fork of this process.
-    context = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
-    return AsyncVectorEnv(env_fns, copy=copy, autoreset_mode=mode, context=context)
+    envs: AnyVectorEnv
+    if backend == "sync":
+        envs = SyncVectorEnv(env_fns, copy=copy, autoreset_mode=mode)
+    else:
+        # Threads of native games do not survive a fork of this process.
+        context = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+        envs = AsyncVectorEnv(env_fns, copy=copy, autoreset_mode=mode, context=context)
+    envs.metadata = {**envs.metadata, "backend": backend}
+    return envs
+
+
+def make(  # noqa: PLR0913 - see make_vec
+    *,
+    red: str | Sequence[str] = BatchConfig.red,
+    max_steps: int | Sequence[int] = BatchConfig.max_steps,
+    edition: str | Sequence[str] = BatchConfig.edition,
+    green: bool | Sequence[bool] = BatchConfig.green,
+    order: str | Sequence[str] | None = BatchConfig.order,
+    alignment: float = BatchConfig.alignment,
+    knowledge: Literal["true", "observed"] = BatchConfig.knowledge,
+    definition: Literal["host", "seed"] = BatchConfig.definition,
+    observation_dtype: DTypeLike = BatchConfig.observation_dtype,
+    reward: RewardFunction | str | None = None,
+    moves: bool = False,
+    render_mode: RenderMode | None = None,
+    **settings: Any,
+) -> Cage2Env:
+    """Make one game of CAGE-2 as a Gymnasium environment, without the wrappers of `gym.make`.
+
+    `make_vec` documents the settings. A reward function gets arrays of length 1.
+
+    Raises:
+        TypeError: a setting is unknown.
+        ValueError: a setting has an unknown value.
+    """
+    return Cage2Env(**_given_settings(locals()))
 
 
 def split_worker_settings(keywords: dict[str, Any]) -> WorkerSettings:
@@ -144,12 +235,31 @@ def split_worker_settings(keywords: dict[str, Any]) -> WorkerSettings:
 def _backend_without_trial(
     backend: Backend, env: EnvSource, keywords: Collection[str]
 ) -> Backend | None:
-    """The backend, or None if `auto` has to predict the fastest."""
+    """The backend, or None if `auto` has to find the fastest."""
     if backend != "auto":
         return backend
     if is_cage2(env):
         return "native"
     return "workers" if WorkerSettings.__annotations__.keys() & keywords else None
+
+
+_CHOICES_OF_MAKE_VEC = ("num_envs", "env", "backend", "autoreset", "copy", "settings")
+_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in signature(make_vec).parameters.items()
+    if name not in _CHOICES_OF_MAKE_VEC
+}
+
+
+def _given_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings among the arguments of `make_vec` or `make` that differ from their defaults."""
+    given = {
+        name: value
+        for name, value in arguments.items()
+        if name in _DEFAULTS
+        and (type(value) is not type(_DEFAULTS[name]) or value != _DEFAULTS[name])
+    }
+    return {**given, **arguments["settings"]}
 
 
 def _check_keywords(backend: Backend, keywords: Collection[str]) -> None:

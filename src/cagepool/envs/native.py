@@ -17,11 +17,13 @@ from cagepool.envs.cage2_env import (
     METADATA,
     BatchOwner,
     GameSettings,
+    RenderedGame,
     RenderMode,
     action_space,
     observation_space,
 )
 from cagepool.envs.space_tree import take_rows
+from cagepool.envs.step_hooks import HookSettings, StepHooks, describe_last_moves
 from cagepool.envs.thread_guard import acquire_call_lock
 from cagepool.envs.vector_args import (
     Autoreset,
@@ -31,10 +33,12 @@ from cagepool.envs.vector_args import (
     autoreset_name,
     check_ids,
     check_min_ready,
+    check_names,
     check_none_pending,
     check_reset_mask,
     draw_seed,
     read_only,
+    rename_aliases,
     seeds_by_env,
 )
 from cagepool.sim.action_masks import action_masks
@@ -49,6 +53,10 @@ class VectorSettings(GameSettings, total=False):
     threads: int
 
 
+class NativeSettings(VectorSettings, HookSettings, total=False):
+    """Keywords of `NativeVectorEnv` for the games and for what is added to their steps."""
+
+
 class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.generic]]):
     """N games of CAGE-2 stepped together in this process.
 
@@ -57,8 +65,11 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
     """
 
     true_state: TrueState  # read-only views, always current
+    final_true_state: TrueState  # of episodes that ended in the last step; only with same_step
     counters: Int32s  # (games, 5), see sim.COUNTERS; read-only, always current
     alignment: Float64s  # (games,), alignment reward of the last step; read-only, always current
+
+    _settings = (*VectorSettings.__annotations__, "autoreset")
 
     def __init__(
         self,
@@ -68,13 +79,18 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         copy: bool = True,
         statistics: bool = False,
         render_mode: RenderMode | None = None,
-        **settings: Unpack[VectorSettings],
+        **settings: Unpack[NativeSettings],
     ) -> None:
         """Make the games; they must be reset before the first step. See `cagepool.make_vec`."""
         self._set_render_mode(render_mode)
-        config = BatchConfig(autoreset=autoreset_name(autoreset), **settings)
+        keywords = rename_aliases(settings)
+        check_names(keywords, NativeSettings.__annotations__)
+        reward, moves = keywords.pop("reward", None), keywords.pop("moves", False)
+        config = BatchConfig(autoreset=autoreset_name(autoreset), **keywords)
         batch = Batch(num_envs, config)
         self._batch = batch
+        has_hooks = reward is not None or moves
+        self._hooks = StepHooks(batch, reward=reward, moves=moves) if has_hooks else None
         self._double_buffer = DoubleBuffer(batch) if copy else None
         self._statistics = EpisodeStatistics(num_envs) if statistics else None
         self._call_lock = Lock()
@@ -82,12 +98,18 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         self._sent: list[Int64s] = []  # ids of the games that were sent and not yet received
         self._pending = np.zeros(num_envs, np.bool_)  # the same as a mask
         self._terminations = read_only(np.zeros(num_envs, np.bool_))
+        self._all_games = read_only(np.ones(num_envs, np.bool_))
         self.true_state = TrueState(batch)
+        self.final_true_state = TrueState(batch.final_true_state)
         self.counters = read_only(batch.counters)
         self.alignment = read_only(batch.alignment)
         self.num_envs = num_envs
         self.autoreset_mode = AutoresetMode[config.autoreset.upper()]
-        self.metadata = {**METADATA, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {
+            **METADATA,
+            "autoreset_mode": self.autoreset_mode,
+            "backend": "native",
+        }
         self._set_spaces(config.observation_dtype)
 
     def reset(
@@ -120,20 +142,28 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
 
         Raises:
             IndexError: an action is out of range; nothing was played.
+            ValueError: the reward function failed; the step was played.
         """
         batch = self._acquire_batch()
         try:
             if self._sent:
                 check_none_pending(self._pending)
+            rewards, hooks = batch.rewards, self._hooks
+            if hooks is not None:
+                hooks.before_step(batch)
             try:
                 ended = self._step_batch(batch, actions, red_actions)
             except TypeError:  # not a contiguous int64 array
                 blue = as_int64s("actions", actions)
                 red = None if red_actions is None else as_int64s("red_actions", red_actions)
                 ended = self._step_batch(batch, blue, red)
+            if hooks is not None:
+                hooks.after_step(batch)
+                rewards = hooks.rewards(batch)
             infos = self._episode_infos(batch, batch.truncations) if ended else {}
-            rewards, truncations = batch.rewards, batch.truncations
-            terminations = self._terminations
+            if hooks is not None:
+                infos = hooks.add_infos(batch, infos, self._all_games)
+            truncations, terminations = batch.truncations, self._terminations
             if self._double_buffer is not None:
                 rewards, truncations = rewards.copy(), truncations.copy()
                 terminations = terminations.copy()
@@ -155,7 +185,12 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         batch = self._acquire_batch()
         try:
             self._swap_observations(batch)
+            hooks = self._hooks
+            if hooks is not None:
+                hooks.before_step(batch)
             batch.step(blue, None, games)
+            if hooks is not None:
+                hooks.after_step(batch, games)
             self._pending[games] = True
             self._sent.append(games)
         finally:
@@ -172,12 +207,16 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         try:
             ids = np.concatenate(self._sent)
             ended = batch.truncations & self._pending
-            infos = take_rows(self._episode_infos(batch, ended), ids) if ended.any() else {}
+            infos = self._episode_infos(batch, ended) if ended.any() else {}
+            rewards, hooks = batch.rewards, self._hooks
+            if hooks is not None:
+                rewards, infos = hooks.rewards(batch), hooks.add_infos(batch, infos, self._pending)
+            infos = take_rows(infos, ids) if infos else {}
             self._clear_pending()
             return Ready(
                 ids,
                 batch.observations.take(ids, 0),
-                batch.rewards.take(ids),
+                rewards.take(ids),
                 self._terminations.take(ids),
                 batch.truncations.take(ids),
                 infos,
@@ -189,17 +228,19 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         """Form of `recv` for asyncio; native games are ready at once."""
         return self.recv(min_ready)
 
-    def render(self) -> tuple[str, ...]:
-        """Render every game as text.
-
-        Raises:
-            RuntimeError: the environment was made without a render mode.
-        """
-        return self._render_games()
+    def render(self) -> tuple[RenderedGame, ...]:
+        """Render every game; see `render_games`."""
+        return self.render_games(range(self.num_envs))
 
     def close_extras(self, **kwargs: object) -> None:  # noqa: ARG002 - Gymnasium's signature
         """Release the games and their threads."""
         self._batch = None
+
+    def __repr__(self) -> str:
+        name = (
+            type(self).__name__ if self.spec is None else f"{type(self).__name__}<{self.spec.id}>"
+        )
+        return f"{name}({self._describe_games(num_envs=self.num_envs)})"
 
     def __enter__(self) -> Self:
         return self
@@ -211,6 +252,10 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
     def observations(self) -> Observations:
         """Read-only view of the current observations, which `restore` and `copy` change too."""
         return read_only(self.batch.observations)
+
+    def describe(self, game: int) -> str:
+        """The moves of a game's last step, such as `blue: Restore User1, success; red: Sleep`."""
+        return describe_last_moves(self.batch, game)
 
     def true_state_dict(self, game: int) -> dict[str, Any]:
         """The true state of one game in the form of CybORG's `get_agent_state('True')`."""
@@ -240,6 +285,8 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
             self._swap_observations(batch)
             batch.restore(games, blobs)
             self._seeded[games] = True
+            if self._hooks is not None:
+                self._hooks.restore(games)
         finally:
             self._call_lock.release()
 
@@ -288,6 +335,8 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         batch.reset(ids=np.flatnonzero(continued))
         if self._statistics is not None:
             self._statistics.start(mask)
+        if self._hooks is not None:
+            self._hooks.start(mask)
 
     def _step_batch(self, batch: Batch, actions: Any, red_actions: Any) -> int:
         if self._double_buffer is None:
@@ -295,9 +344,11 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         return self._double_buffer.step(batch, actions, red_actions)
 
     def _episode_infos(self, batch: Batch, ended: Bools) -> Infos:
-        infos = episode_infos(batch, ended)
+        hook = None if self._hooks is None else self._hooks.reward_hook
+        infos = episode_infos(batch, ended, has_reward_function=hook is not None)
         if self._statistics is not None:
-            infos |= self._statistics.infos(batch, ended)
+            returns = batch.episode_returns if hook is None else hook.episode_returns
+            infos |= self._statistics.infos(batch, ended, returns)
         return infos
 
 
@@ -349,10 +400,10 @@ class EpisodeStatistics:
         """Restart the clocks of these games."""
         self._started_s[games] = perf_counter()
 
-    def infos(self, batch: Batch, ended: Bools) -> Infos:
+    def infos(self, batch: Batch, ended: Bools, returns: Float64s) -> Infos:
         """Infos of the episodes that ended in a step; restarts the clocks of their games."""
         episode = {
-            "r": np.where(ended, batch.episode_returns, 0.0),
+            "r": np.where(ended, returns, 0.0),
             "l": np.where(ended, batch.episode_lengths, np.int64(0)),
             "t": np.where(ended, np.round(perf_counter() - self._started_s, 6), 0.0),
         }
@@ -360,12 +411,15 @@ class EpisodeStatistics:
         return {"episode": episode, "_episode": ended.copy()}
 
 
-def episode_infos(batch: Batch, ended: Bools) -> Infos:
+def episode_infos(batch: Batch, ended: Bools, *, has_reward_function: bool) -> Infos:
     """Infos of the episodes that ended in a step, as SyncVectorEnv gives them for Cage2Env."""
     infos = {}
     if batch.config.order is not None:
         counters = np.where(ended[:, None], batch.episode_counters, 0)
         infos = {"compliance": counters, "_compliance": ended.copy()}
+    if has_reward_function:
+        returns = np.where(ended, batch.episode_returns, 0.0)
+        infos |= {"official_return": returns, "_official_return": ended.copy()}
     if batch.config.autoreset != "same_step":
         return infos
     return {

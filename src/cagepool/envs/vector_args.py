@@ -1,13 +1,14 @@
-"""Arguments of Gymnasium's interfaces: integer arrays, ids, seeds, reset masks, autoreset modes."""
+"""Arguments of environments: names of settings, arrays, ids, seeds, masks, autoreset modes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import index
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
+from cagepool._lookup import suggestion
 from cagepool.types import Bools, Int64s, Seeds
 
 Autoreset: TypeAlias = Literal["next_step", "same_step", "disabled"]
@@ -15,6 +16,8 @@ Seed: TypeAlias = int | Sequence[int | None] | None
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 SEED_LIMIT = 2**64
+ALIASES = {"red_agent": "red", "max_episode_steps": "max_steps"}
+"""Names that the command line and Gymnasium have for our settings."""
 
 
 def autoreset_name(autoreset: Autoreset | AutoresetMode) -> Autoreset:
@@ -165,3 +168,27 @@ def check_min_ready(min_ready: int, pending_count: int) -> None:
             "min_ready must be from 1 to the number of environments that were sent and not yet "
             f"received, {pending_count}; got {min_ready}"
         )
+
+
+def rename_aliases(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings under our names.
+
+    Raises:
+        TypeError: a setting was given under two names.
+    """
+    renamed: dict[str, Any] = {}
+    for given, value in settings.items():
+        name = ALIASES.get(given, given)
+        if name in renamed:
+            names = [other for other in settings if ALIASES.get(other, other) == name]
+            raise TypeError(f"{name} must be given once, got {' and '.join(names)}")
+        renamed[name] = value
+    return renamed
+
+
+def check_names(settings: Collection[str], known: Collection[str]) -> None:
+    """Raise TypeError if a setting is unknown."""
+    for name in settings:
+        if name not in known:
+            nearest = suggestion(name, [*known, *ALIASES]) or ","
+            raise TypeError(f"unknown setting {name}{nearest} the settings are {', '.join(known)}")
