@@ -1,18 +1,24 @@
 """PPO in one file, to read and to change: plain PyTorch on natively simulated CAGE-2.
 
 python examples/ppo_single_file.py --red B_lineAgent --updates 60
+cagepool evaluate examples.ppo_single_file:SavedPolicy
 """
 
 import argparse
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 
 import gymnasium as gym
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import cagepool
 from cagepool.envs import NativeVectorEnv
+
+SAVED = Path("ppo_single_file.pt")  # in the current folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +168,27 @@ def ppo_loss(settings: Settings, agent: Agent, minibatch: dict[str, Tensor]) -> 
     return total
 
 
+class SavedPolicy:
+    """The saved agent, as `cagepool evaluate` takes policies: observations to actions."""
+
+    def __init__(self) -> None:
+        """Read the agent that was trained last in the current folder."""
+        state = torch.load(SAVED, weights_only=True)
+        self.agent = Agent(state["actor.0.weight"].shape[1], len(state["actor.4.bias"]))
+        self.agent.load_state_dict(state)
+
+    @torch.no_grad()
+    def __call__(
+        self, observations: NDArray[np.float32], action_masks: NDArray[np.bool_]
+    ) -> NDArray[np.float32]:
+        """Probabilities of all actions, (games, 145); the most probable is played."""
+        policy = self.agent.policy(torch.from_numpy(observations), torch.from_numpy(action_masks))
+        probabilities: NDArray[np.float32] = policy.probs.numpy()
+        return probabilities
+
+
 def train(settings: Settings) -> None:
-    """Train a defender and print its mean return."""
+    """Train a defender, print its mean return, and save it."""
     torch.manual_seed(settings.seed)
     torch.set_num_threads(1)  # networks this small gain nothing from more
     envs = cagepool.make_vec(
@@ -182,6 +207,7 @@ def train(settings: Settings) -> None:
             recent = collector.returns[-settings.n_envs :]
             mean = sum(recent) / max(1, len(recent))
             print(f"update {number:4}  return {mean:8.2f}  {perf_counter() - start:5.1f} s")
+    torch.save(agent.state_dict(), SAVED)
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from cagepool.evaluate.rollout import (
     play_steps,
     start_games,
 )
-from cagepool.evaluate.statistics import play_and_count
+from cagepool.evaluate.statistics import ScoreTable, play_and_count
 from cagepool.sim.names import HOSTS, OFFICIAL_REDS, action_index, action_name
 from cagepool.types import Int64s
 from tests.evaluate.folders import make_run
@@ -65,12 +65,12 @@ def test_counts_do_not_depend_on_how_many_games_are_played_at_once(
     together = play_and_count(scripted_defender("random"), trial, "B_lineAgent")
 
     monkeypatch.setattr("cagepool.evaluate.rollout.NativeEngine.max_games", 7)
-    told: list[int] = []
+    told: list[float] = []
     parts = play_and_count(
         scripted_defender("random"), trial, "B_lineAgent", on_progress=told.append
     )
 
-    assert told == [7, 7, 6]
+    assert sum(told) == pytest.approx(20)
     for name in ("totals", "privileged_steps", "outage_steps", "action_uses", "counters"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(together, name))
 
@@ -153,8 +153,8 @@ def test_tables_are_compared_in_standard_errors() -> None:
     apart = score_differences(ours, theirs)
 
     one, other = ours.scores["B_lineAgent"][50], theirs.scores["B_lineAgent"][50]
-    error = np.hypot(one.standard_error, other.standard_error)
-    assert apart.cells["B_lineAgent"][50] == (one.mean - other.mean) / error
+    error = np.sqrt(2) * other.standard_error  # the deviation is that of the second table
+    assert apart.cells["B_lineAgent"][50] == pytest.approx((one.mean - other.mean) / error)
     assert max(abs(x or 0) for row in apart.cells.values() for x in row.values()) < 5
     assert score_differences(ours, ours).total == 0
 
@@ -189,7 +189,7 @@ def test_a_defender_that_reads_observations_can_be_scored() -> None:
 
 def test_every_game_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollout, "GAMES_AT_ONCE", 8)
-    told: list[int] = []
+    told: list[float] = []
 
     score_table(scripted_defender("sleep"), Trial(episodes=20), ["sleep", "b_line"], told.append)
 
@@ -218,3 +218,30 @@ def test_a_red_that_cannot_be_played_is_refused_with_those_that_can(
 ) -> None:
     with pytest.raises(ValueError, match=f"B_lineAgent, RedMeanderAgent, SleepAgent .*; {got}"):
         score_table(scripted_defender("sleep"), Trial(episodes=2), reds)
+
+
+def test_few_games_of_one_table_are_judged_by_the_deviation_of_the_other() -> None:
+    """Three equal scores would make any difference look certain."""
+    native = {red: np.tile([[-10.0] * 3, [-20.0] * 3], (500, 1)) for red in OFFICIAL_REDS}
+    few = {red: np.full((3, 3), -11.0) for red in OFFICIAL_REDS}
+    tables = [
+        ScoreTable.from_totals(Trial(episodes=len(totals[OFFICIAL_REDS[0]])), totals)
+        for totals in (few, native)
+    ]
+
+    differences = score_differences(*tables)
+
+    expected = 4.0 / (5.0 * np.sqrt(1 / 3 + 1 / 1000))
+    for row in differences.cells.values():
+        assert [*row.values()] == pytest.approx([expected] * 3, rel=1e-3)
+
+
+def test_progress_is_reported_within_a_batch_of_games() -> None:
+    parts: list[float] = []
+
+    play_and_count(
+        scripted_defender("sleep"), Trial(episodes=4), "B_lineAgent", on_progress=parts.append
+    )
+
+    assert len(parts) == 100
+    assert sum(parts) == pytest.approx(4)

@@ -39,13 +39,22 @@ def test_the_best_policy_is_played_unless_the_last_is_asked_for(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("hope", "blue must be one of sleep, .*restore-rotation or a run folder; got 'hope'"),
+        ("hope", "a defender must be a run folder, .* or one of sleep, .*zoo:minutes; got 'hope'$"),
+        ("react-restor", "got 'react-restor', did you mean react-restore?"),
+        ("nowhere:policy", "policy names the module 'nowhere', which does not exist"),
+        ("pyproject.toml", "a model file must be .onnx, or .zip of Stable-Baselines3, got pyproj"),
         (".", r"a run must be a folder with config.json, \. has none"),
     ],
 )
 def test_who_cannot_play_is_refused(name: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         resolve_policy(name)
+
+
+@pytest.mark.parametrize("name", ["sleep", "zoo:minutes", "nowhere:policy", "nowhere"])
+def test_the_last_checkpoint_of_what_is_no_run_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"only a run folder has a last checkpoint, got '{name}'"):
+        resolve_policy(name, "last")
 
 
 def test_a_policy_for_another_game_is_refused(tmp_path: Path) -> None:

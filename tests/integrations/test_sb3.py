@@ -12,6 +12,8 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from cagepool.envs import Cage2Env
@@ -20,6 +22,7 @@ from cagepool.integrations import sb3
 from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.sim.names import action_index
+from tests.envs import reward_functions
 from tests.envs.contract import HORIZON
 from tests.envs.workers.toy_envs import Faulty, ModuleReporter, Sampler
 
@@ -49,6 +52,36 @@ def play_both(ours: sb3.PoolVecEnv, theirs: DummyVecEnv, steps: int) -> None:
         assert our_step[1].dtype == their_step[1].dtype
         assert all(map(same, our_step[3], their_step[3]))
         assert all(map(same, ours.reset_infos, theirs.reset_infos))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_reward_function_and_moves_reach_the_infos(backend: Backend) -> None:
+    settings: dict[str, Any] = {"reward": reward_functions.mixed, "moves": True}
+    theirs = DummyVecEnv([partial(Cage2Env, max_steps=most, **settings) for most in HORIZONS])
+    ours = sb3.make(3, backend=backend, max_steps=HORIZONS, **settings)
+    play_both(ours, theirs, 12)
+    ours.close()
+
+
+def test_the_last_info_has_the_return_of_the_function_and_the_official_one() -> None:
+    envs = sb3.make(2, max_steps=20, reward=reward_functions.twice)
+    envs.seed(0)
+    envs.reset()
+    for _ in range(20):
+        *_, infos = envs.step(np.zeros(2, int))
+    for info in infos:
+        assert info["official_return"] < 0
+        assert info["episode"]["r"] == pytest.approx(2 * info["official_return"])
+
+
+@pytest.mark.parametrize("backend", ["native", "sync"])
+def test_an_evaluation_finds_the_statistics_of_episodes(backend: Backend) -> None:
+    envs = sb3.make(2, max_steps=5, backend=backend)
+    assert envs.env_is_wrapped(Monitor) == [True, True]
+    assert envs.env_is_wrapped(Monitor, indices=[1]) == [True]
+    model = PPO("MlpPolicy", envs, n_steps=4, batch_size=8)
+    _, lengths = evaluate_policy(model, envs, 4, return_episode_rewards=True)  # warns otherwise
+    assert lengths == [5] * 4
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -146,7 +179,8 @@ def test_an_environment_that_is_made_anew_ends_its_episode() -> None:
 
 
 def test_their_monitor_counts_what_we_count() -> None:
-    envs = VecMonitor(sb3.make(4, max_steps=6))
+    with pytest.warns(UserWarning, match="already wrapped with a `Monitor`"):
+        envs = VecMonitor(sb3.make(4, max_steps=6))
     plain = sb3.make(4, max_steps=6)
     for one in (envs, plain):
         one.seed(3)
@@ -198,7 +232,7 @@ def settings() -> dict[str, Any]:
 
 
 def test_their_ppo_learns_to_defend(settings: dict[str, Any]) -> None:
-    envs = VecNormalize(VecMonitor(sb3.make(64, max_steps=30)), norm_obs=False)
+    envs = VecNormalize(sb3.make(64, max_steps=30), norm_obs=False)
     first, last = learned(PPO(env=envs, **settings), 15)
     assert last > first / 2, "the loss has not been halved"
 

@@ -1,20 +1,17 @@
 """Games step by step: recorded for the replay of the report, or as a transcript in words."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from cagepool import _core
 from cagepool.evaluate.defenders import Defender
 from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
 from cagepool.evaluate.statistics import GameStatistics
 from cagepool.runs.schema import GamesFile, RecordedGame, RecordedTurn, Turn
-from cagepool.sim import Batch, dtypes
-from cagepool.sim.names import DECOYS, EXPLOITS, HOSTS, action_name, host_name, red_move_name
+from cagepool.sim import Batch
+from cagepool.sim.names import HOSTS
+from cagepool.sim.render import host_states, last_moves, last_targets, red_knowledge
 from cagepool.types import Bytes
-
-SUCCESS = {1: True, 0: False, -1: None}
 
 
 class TranscriptTurn(Turn, frozen=True, kw_only=True):
@@ -27,7 +24,7 @@ def transcript(defender: Defender, trial: Trial, red: str) -> list[TranscriptTur
     """Play the first game of a trial against one red."""
     batch = start_games(trial, red, game_seeds(trial, red)[:1])
     return [
-        TranscriptTurn(**_actions_taken(batch, step - 1), observation=_observed_bits(batch))
+        TranscriptTurn(step=step - 1, **last_moves(batch, 0), observation=_observed_bits(batch))
         for step, _ in play_steps(defender, trial, batch)
     ]
 
@@ -70,65 +67,13 @@ def _record_game(
 
 
 def _record_turns(batch: Batch, actions: Bytes) -> list[RecordedTurn]:
-    row = np.zeros(1, dtypes.TRACE_ROW)
     turns = []
     for step, action in enumerate(actions):
         batch.step(np.array([action], np.int64))
-        batch.core.write_trace_rows(dtypes.as_bytes(row))
-        turns.append(
-            RecordedTurn(**_actions_taken(batch, step), **_targets(batch), **_state(batch, row[0]))
-        )
+        moves, targets = last_moves(batch, 0), last_targets(batch, 0)
+        states = host_states(batch, 0, red_knowledge(batch))
+        turns.append(RecordedTurn(step=step, **moves, **targets, **states))
     return turns
-
-
-def _actions_taken(batch: Batch, step: int) -> dict[str, Any]:
-    """Fields of `Turn` for the last step of a batch with one game."""
-    moves = batch.moves[0]
-    return {
-        "step": step,
-        "blue": action_name(moves["blue_action"]),
-        "blue_success": SUCCESS[int(moves["blue_success"])],
-        "green": _name_or_none(HOSTS, moves["green_host"]),
-        "red": red_move_name(moves["red_kind"], moves["red_target"]),
-        "red_success": SUCCESS[int(moves["red_success"])],
-        "exploit": _name_or_none(EXPLOITS, moves["exploit"]),
-        "detected": SUCCESS[int(moves["detected"])],
-        "reward": float(batch.rewards[0]),
-    }
-
-
-def _targets(batch: Batch) -> dict[str, Any]:
-    moves = batch.moves[0]
-    kind, host, _, _ = _core.blue_action(int(moves["blue_action"]))
-    blue_has_none = kind in (_core.BlueKind.SLEEP, _core.BlueKind.MONITOR)
-    red_has_none = moves["red_kind"] in (_core.RedKind.SLEEP, _core.RedKind.SWEEP)
-    return {
-        "blue_target": None if blue_has_none else host_name(host),
-        "red_target": None if red_has_none else host_name(moves["red_target"]),
-    }
-
-
-def _state(batch: Batch, row: Any) -> dict[str, Any]:
-    """True state, knowledge of red and observation of blue after the step, by host."""
-    state = batch.true_state[0]
-    observed = batch.observations[0].astype(int).reshape(_core.HOST_COUNT, -1)
-    scanned = row["s_red_ports"] != 0
-    return {
-        "access": state["access"].tolist(),
-        "known": np.where(scanned, 2, row["s_known_ip"]).tolist(),
-        "decoys": [_decoy_names(int(placed)) for placed in state["decoys"]],
-        "stopped": not state["ot_running"],
-        "activity": observed[:, :2].sum(axis=1).tolist(),
-        "belief": state["compromised"].tolist(),
-    }
-
-
-def _decoy_names(placed: int) -> list[str]:
-    return [name for bit, name in enumerate(DECOYS) if placed >> bit & 1]
-
-
-def _name_or_none(names: Sequence[str], index: int) -> str | None:
-    return None if index < 0 else names[index]
 
 
 def _observed_bits(batch: Batch) -> dict[str, str]:

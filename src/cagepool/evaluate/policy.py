@@ -1,5 +1,6 @@
 """A trained policy in NumPy: it plays without PyTorch, also inside CybORG."""
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
+from cagepool.evaluate import zoo
 from cagepool.evaluate.defenders import GameBatch
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Arrays, Bytes, Float32s, Int64s
@@ -32,6 +34,7 @@ class EnvSettings(Struct, frozen=True):
     id: str = ENVIRONMENT_ID
     max_steps: int = 100
     edition: str = "2.1"
+    reward: str | None = None
 
 
 class NetworkSettings(Struct, frozen=True):
@@ -81,12 +84,14 @@ def load(run: str | Path, which: str = "best") -> "Policy":
     """Load the policy of a run.
 
     Args:
-        run: Run folder.
+        run: Run folder, or `zoo:NAME` for a policy that comes with the package.
         which: `best`, by the evaluations on other seeds during training, or `last`.
 
     Raises:
         ValueError: the folder is not a run folder, is damaged, or has no such policy.
     """
+    if isinstance(run, str) and run.startswith(zoo.PREFIX):
+        run = zoo.zoo_folder(run)
     opened = runs.open_run(run)
     if which not in ("best", "last"):
         raise ValueError(f"which must be best or last, got {which!r}")
@@ -206,6 +211,7 @@ class Policy:
     def _check_sizes(self) -> None:
         sizes = [weights.shape for weights, _ in self.layers]
         fits = all(left[1] == right[0] for left, right in pairwise(sizes))
+        fits &= all(weights.shape[1:] == biases.shape for weights, biases in self.layers)
         if self._is_cage:
             fits &= (sizes[0][0], sizes[-1][1]) == (self._encoder.size, self._encoder.n_choices)
         if not fits:
@@ -240,20 +246,29 @@ def actor_layers(arrays: Arrays) -> Layers:
     """The layers of the actor, in order.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are none, or one is incomplete, of another shape or not finite.
     """
-    numbers = sorted(
-        int(name.split(".")[1])
-        for name in arrays
-        if name.startswith("actor.") and name.endswith(".weight")
-    )
+    matches = (re.fullmatch(r"actor\.([0-9]{1,4})\.weight", name) for name in arrays)
+    numbers = sorted(int(match[1]) for match in matches if match)
     if not numbers:
         raise ValueError(f"there must be weights of an actor, got {', '.join(arrays) or 'none'}")
     return [
-        (_transposed(arrays[f"actor.{number}.weight"]), arrays[f"actor.{number}.bias"])
+        (
+            np.ascontiguousarray(_floats(arrays, f"actor.{number}.weight", dimensions=2).T),
+            _floats(arrays, f"actor.{number}.bias", dimensions=1),
+        )
         for number in numbers
     ]
 
 
-def _transposed(weights: NDArray[Any]) -> Float32s:
-    return np.ascontiguousarray(weights.T, np.float32)
+def _floats(arrays: Arrays, name: str, *, dimensions: int) -> Float32s:
+    """Finite weights of that name, as float32."""
+    if name not in arrays:
+        raise ValueError(f"there must be weights {name}, got {', '.join(arrays)}")
+    if arrays[name].ndim != dimensions:
+        raise ValueError(f"{name} must have {dimensions} dimensions, got {arrays[name].ndim}")
+    with np.errstate(over="ignore"):
+        values = arrays[name].astype(np.float32, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(f"the weights {name} must be finite, they are not")
+    return values

@@ -138,7 +138,8 @@ def official_red_names(red_agents: Iterable[str]) -> tuple[str, ...]:
 def score_differences(first: ScoreTable, second: ScoreTable) -> Differences:
     """Differences of two tables of all nine cells, in standard errors of the difference.
 
-    A difference between scores without any spread is infinite.
+    The deviation of the games is that of the second table, which must have many games: a few games
+    of the first one would underestimate it. A difference without any deviation is infinite.
     """
     assert first.total
     assert second.total
@@ -153,7 +154,8 @@ def score_differences(first: ScoreTable, second: ScoreTable) -> Differences:
 
 def _difference(first: Score, second: Score) -> float:
     difference = first.mean - second.mean
-    error = float(np.hypot(first.standard_error, second.standard_error))
+    deviation = second.standard_error * np.sqrt(second.episodes)
+    error = float(deviation * np.sqrt(1 / first.episodes + 1 / second.episodes))
     if not error:
         return float(np.copysign(np.inf, difference)) if difference else 0.0
     return difference / error

@@ -1,18 +1,9 @@
-"""Reward breakdown: loss by cause (docs/rules.md, section 9), with the weights of the core."""
+"""Reward breakdown: loss by cause (docs/rules.md, section 9)."""
 
-from collections.abc import Iterable
-
-from cagepool import _core
-from cagepool.sim.names import HOSTS, action_index, host_index
+from cagepool.sim.rewards import RESTORES, REWARD_PARTS, part_tenths
 from cagepool.types import Int64s
 
-CAUSES = ("user_hosts", "servers", "impact", "restores", "other")
-
-USER_HOSTS = ("User1", "User2", "User3", "User4")
-SERVERS = ("Enterprise0", "Enterprise1", "Enterprise2", "Op_Server0")
-OTHER_HOSTS = ("Defender", "Op_Host0", "Op_Host1", "Op_Host2")
-HOST_LOSS_TENTHS = _core.host_loss_tenths()
-RESTORES = [action_index(f"Restore {host}") for host in HOSTS]
+CAUSES = REWARD_PARTS
 
 
 def loss_by_cause(
@@ -25,15 +16,5 @@ def loss_by_cause(
         outage_steps: Steps in which OTService did not run.
         action_uses: Uses of each action, (ACTION_COUNT,).
     """
-    return {
-        "user_hosts": _host_loss(USER_HOSTS, privileged_steps),
-        "servers": _host_loss(SERVERS, privileged_steps),
-        "impact": _core.OUTAGE_TENTHS * outage_steps,
-        "restores": _core.RESTORE_TENTHS * int(action_uses[RESTORES].sum()),
-        "other": _host_loss(OTHER_HOSTS, privileged_steps),
-    }
-
-
-def _host_loss(names: Iterable[str], steps: Int64s) -> int:
-    hosts = [host_index(name) for name in names]
-    return sum(HOST_LOSS_TENTHS[host] * int(steps[host]) for host in hosts)
+    tenths = part_tenths(privileged_steps, outage_steps, action_uses[RESTORES].sum())
+    return dict(zip(CAUSES, (-tenths).tolist(), strict=True))

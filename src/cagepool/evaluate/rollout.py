@@ -17,11 +17,11 @@ OFFICIAL_LENGTHS = (30, 50, 100)
 MAX_EPISODES = 10_000_000
 GAMES_AT_ONCE = 10_000
 
-OnProgress: TypeAlias = Callable[[int], None]
-"""Called repeatedly with the number of games that have ended since the last call."""
+OnProgress: TypeAlias = Callable[[float], None]
+"""Called repeatedly with the number of games, or parts of games, played since the last call."""
 
 
-def ignore_progress(_games: int) -> None:
+def ignore_progress(_games: float) -> None:
     """Do nothing: the `OnProgress` of callers that show no progress."""
 
 

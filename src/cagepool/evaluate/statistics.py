@@ -126,12 +126,13 @@ def play_and_count(
     with engine.open(trial, red) as start:
         for first in range(0, trial.episodes, engine.max_games):
             batch = start(seeds[first : first + engine.max_games])
-            batches.append(_play_batch(defender, trial, batch))
-            on_progress(batch.games)
+            batches.append(_play_batch(defender, trial, batch, on_progress))
     return _concatenate(batches)
 
 
-def _play_batch(defender: Defender, trial: Trial, batch: GameBatch) -> GameStatistics:
+def _play_batch(
+    defender: Defender, trial: Trial, batch: GameBatch, on_progress: OnProgress
+) -> GameStatistics:
     totals = []
     privileged_steps = np.zeros(_core.HOST_COUNT, np.int64)
     outage_steps = 0
@@ -142,6 +143,7 @@ def _play_batch(defender: Defender, trial: Trial, batch: GameBatch) -> GameStati
         privileged_steps += np.count_nonzero(batch.true_state["privileged"], axis=0)
         outage_steps += int(np.count_nonzero(batch.true_state["ot_running"] == 0))
         actions[:, step - 1] = batch.moves["blue_action"]
+        on_progress(batch.games / trial.max_steps)
     return GameStatistics(
         totals=np.stack(totals, axis=1),
         privileged_steps=privileged_steps,

@@ -7,7 +7,7 @@ import numpy as np
 
 from cagepool import _core, _optional
 from cagepool.envs import Cage2Env
-from cagepool.envs.cage2_env import METADATA, GameSettings, RenderMode
+from cagepool.envs.cage2_env import METADATA, GameSettings, RenderedGame, RenderMode
 from cagepool.sim.red_observation import RED_OBSERVATION_SIZE, red_observations
 
 with _optional.require("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
@@ -38,7 +38,7 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo
         """Make the game.
 
         Args:
-            render_mode: `ansi` or None.
+            render_mode: `ansi`, `rgb_array` or None.
             settings: See `sim.BatchConfig`; `red` is not accepted.
 
         Raises:
@@ -109,8 +109,8 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo
             infos,
         )
 
-    def render(self) -> str:
-        """Render the game as text."""
+    def render(self) -> RenderedGame:
+        """Render the game."""
         return self._game.render()
 
     def close(self) -> None:

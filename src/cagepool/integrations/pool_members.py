@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
 
+from cagepool.envs.cage2_env import RenderedGame
 from cagepool.envs.env_fns import AnyEnv, EnvFn
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.native import NativeVectorEnv
@@ -105,9 +106,9 @@ class NativeGame:
         """Continue the game with a new random stream."""
         self._envs.reseed([self._game], [seed])
 
-    def render(self) -> str:
-        """Render the game as text."""
-        return self._envs.render()[self._game]
+    def render(self) -> RenderedGame:
+        """Render the game."""
+        return self._envs.render_games([self._game])[0]
 
 
 class PoolMembers:

@@ -20,6 +20,7 @@ from cagepool.envs.make import (
 )
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.envs.space_tree import Tree, map_tree
+from cagepool.envs.vector_args import rename_aliases
 from cagepool.evaluate import Defender
 from cagepool.evaluate.defenders import GameBatch
 from cagepool.integrations.pool_members import (
@@ -33,6 +34,7 @@ from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
 
 with _optional.require("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
+    from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
 
 PLAIN_FEATURES = FeatureConfig(
@@ -66,8 +68,9 @@ def make(
         TypeError: the backend does not take a setting.
         ValueError: a setting has an unknown value.
     """
-    horizon = int(np.max(settings.get("max_steps", BatchConfig.max_steps)))
-    envs = _make_pool(num_envs, env, backend, cast("dict[str, Any]", settings))
+    keywords: dict[str, Any] = rename_aliases(settings) if is_cage2(env) else {**settings}
+    horizon = int(np.max(keywords.get("max_steps", BatchConfig.max_steps)))
+    envs = _make_pool(num_envs, env, backend, keywords)
     if inputs is not None:
         envs = cast("AnyVectorEnv", FeatureVectorEnv(envs, inputs, max_steps=horizon))
     return PoolVecEnv(envs)
@@ -213,7 +216,12 @@ class PoolVecEnv(VecEnv):
         return self._query(indices, "call", method_name, *method_args, **method_kwargs)
 
     def env_is_wrapped(self, wrapper_class: WrapperClass, indices: Any = None) -> list[bool]:
-        """Whether each environment is inside a wrapper of this class."""
+        """Whether each environment is inside a wrapper of this class.
+
+        True for Monitor, because the infos have the statistics that Monitor writes.
+        """
+        if wrapper_class is Monitor:
+            return [True for _ in self._get_indices(indices)]
         return self._query(indices, "is_wrapped", wrapper_class)
 
     def get_images(self) -> Sequence[Any]:

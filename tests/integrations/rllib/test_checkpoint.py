@@ -63,7 +63,7 @@ def test_the_official_table_is_played_in_the_edition_of_the_training(
 ) -> None:
     before = sorted(checkpoint.rglob("*"))
 
-    code = main.run(["evaluate", str(checkpoint), "--episodes", "4"])
+    code = main.run(["evaluate", str(checkpoint), "--episodes", "4", "--trust-pickle"])
 
     printed, errors = capsys.readouterr()
     assert (code, errors) == (0, "")
@@ -93,7 +93,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_sentence(
     shutil.copytree(checkpoint, folder)
     damage(folder)
 
-    code = main.run(["evaluate", str(folder)])
+    code = main.run(["evaluate", str(folder), "--trust-pickle"])
 
     printed, errors = capsys.readouterr()
     assert (code, printed) == (2, "")
