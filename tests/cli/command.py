@@ -3,20 +3,27 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 PLAIN = {"PYTHONIOENCODING": "utf-8", "COLUMNS": "80", "FORCE_COLOR": ""}
 
 
-def python(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def python(
+    *arguments: str, cwd: Path | None = None, **environ: str
+) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, **PLAIN},
+        cwd=cwd,
+        env={**os.environ, **PLAIN, **environ},
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=180,
     )
 
 
-def cagepool(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return python("-m", "cagepool", *arguments)
+def cagepool(
+    *arguments: str, cwd: Path | None = None, **environ: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command as the installed script does: without the current folder on the path."""
+    return python("-P", "-m", "cagepool", *arguments, cwd=cwd, **environ)

@@ -75,11 +75,11 @@ def test_the_tables_show_what_the_file_holds_in_80_columns(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--out", "no-folder/x.json"), "out must be a file in .* exists, got no-folder/x.json"),
-        (("--out", "."), "out must be a file in a folder that exists, got ."),
-        (("--page", "no-folder/x.html"), "page must be a file in .*, got no-folder/x.html"),
+        (("--out", "no-folder/x.json"), "--out must be a file in .* exists, got no-folder/x.json"),
+        (("--out", "."), "--out must be a file in a folder that exists, got ."),
+        (("--page", "no-folder/x.html"), "--page must be a file in .*, got no-folder/x.html"),
         (("--compare", "none.json"), "none.json must be a file that can be read: .*"),
-        (("--compare", "docs"), "compare must be a JSON file or a folder with some, got docs"),
+        (("--compare", "docs"), "--compare must be a JSON file or a folder with some, got docs"),
     ],
     ids=[
         "wrong folder",
@@ -100,7 +100,7 @@ def test_a_wrong_value_is_refused_in_one_sentence(
 
 def test_all_are_written_into_a_folder_only() -> None:
     refused = cagepool("bench", "--out", "x.json")
-    assert refused.stderr == "cagepool: out must be a folder that exists, got x.json\n"
+    assert refused.stderr == "cagepool: --out must be a folder that exists, got x.json\n"
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_two_files_are_compared_without_measuring(files: tuple[str, str]) -> Non
 
 def test_a_file_is_compared_with_its_own_bench_only(files: tuple[str, str], tmp_path: Path) -> None:
     refused = cagepool("bench", "workers", "--compare", files[0])
-    assert refused.stderr == "cagepool: compare must be a result of workers, got one of engine\n"
+    assert refused.stderr == "cagepool: --compare must be a result of workers, got one of engine\n"
 
     other = tmp_path / "other.json"
     write_result(result(bench="train"), other)

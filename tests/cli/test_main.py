@@ -53,7 +53,7 @@ def test_a_misspelt_argument_is_refused_with_the_nearest_one(
     [
         (("play", "--episodes", "many"), "'many'"),
         (("play", "extra"), "extra"),
-        (("evaluate",), "RUN|NAME"),
+        (("evaluate",), "DEFENDER"),
     ],
     ids=["no number", "extra argument", "missing argument"],
 )

@@ -82,11 +82,11 @@ def test_json_has_the_same_counts(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--red", "Foo"), "red must be one or more of B_lineAgent, .*; got 'Foo'"),
-        (("--blue", "Foo"), "blue must be one of mixed, sleep, .*; got 'Foo'"),
+        (("--red", "Foo"), "--red must be one or more of B_lineAgent, .*; got 'Foo'"),
+        (("--blue", "Foo"), "--blue must be one of mixed, sleep, .*; got 'Foo'"),
         (("--edition", "3"), "--edition must be one of 2.1, leaderboard, auto; got '3'"),
-        (("--episodes", "0"), "episodes must be at least 1, got 0"),
-        (("--out", "no/such/a.npz"), "out must be in a folder that exists, got no/such/a.npz"),
+        (("--episodes", "0"), "--episodes must be at least 1, got 0"),
+        (("--out", "no/such/a.npz"), "--out must be in a folder that exists, got no/such/a.npz"),
         (("--checkout", "/"), "a checkout of CAGE Challenge 2 must hold CybORG, got /"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

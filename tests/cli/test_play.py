@@ -68,13 +68,13 @@ def test_verbose_prints_a_game_step_by_step() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--red", "Foo"), "red must be one or more of B_lineAgent, .*; got 'Foo'"),
-        (("--red",), "red must be one or more of .*; got none"),
-        (("--blue", "Foo"), "blue must be one of sleep, random, .*; got 'Foo'"),
+        (("--red", "Foo"), "--red must be one or more of B_lineAgent, .*; got 'Foo'"),
+        (("--red",), "--red must be one or more of .*; got none"),
+        (("--blue", "Foo"), "a defender must be .* or one of sleep, random, .*; got 'Foo'"),
         (("--edition", "3"), "--edition must be one of 2.1, leaderboard; got '3'"),
-        (("--episodes", "1"), "episodes must be from 2, .* got 1"),
-        (("--max-steps", "0"), "max_steps must be from 1 to 65535, got 0"),
-        (("--seed", "-1"), "seed must be at least 0, got -1"),
+        (("--episodes", "1"), "--episodes must be from 2, .* got 1"),
+        (("--max-steps", "0"), "--max-steps must be from 1 to 65535, got 0"),
+        (("--seed", "-1"), "--seed must be at least 0, got -1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

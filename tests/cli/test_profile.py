@@ -66,8 +66,8 @@ def test_the_folder_of_a_run_that_cannot_begin_is_free_again(tmp_path: Path) -> 
     [
         ((), "a profile needs train or step .*, got nothing"),
         (("--", "search"), "a profile needs train or step .*, got search"),
-        (("--out", "no-folder/x", "--", "step"), "out must be a file in .*, got no-folder/x"),
-        (("--speedscope", ".", "--", "step"), "speedscope must be a file in .*, got ."),
+        (("--out", "no-folder/x", "--", "step"), "--out must be a file in .*, got no-folder/x"),
+        (("--speedscope", ".", "--", "step"), "--speedscope must be a file in .*, got ."),
         (("--", "train", "--n-envs", "0"), "--n-envs must be at least 1, got 0"),
         (("--", "step", "--steps", "0"), "steps must be at least 1, got 0"),
         (("--", "step", "--true-state", "now"), "true_state must be every, .* got 'now'"),

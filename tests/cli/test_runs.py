@@ -1,6 +1,7 @@
 """`cagepool runs`: list, differences, best runs, damaged folders."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from cagepool.evaluate import Trial
 from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.protocol import evaluate
 from cagepool.evaluate.resolve import resolve_policy
+from cagepool.search.config import SearchConfig
+from cagepool.search.records import Decision, training_folder, write_decisions
+from cagepool.sim.orders import ALL_ORDERS
 from tests.evaluate.folders import CHECKS, make_run
 
 
@@ -108,6 +112,23 @@ def _bad_table(folder: Path) -> None:
     (folder / "metrics.csv").write_text("update,episodes\n1,many\n")
 
 
+def _infinite(folder: Path) -> None:
+    (folder / "metrics.csv").write_text("update,episodes\n1,inf\n")
+
+
+def _deep(folder: Path) -> None:
+    (folder / "evaluation.json").write_text('{"format": 1, "name": ' + "[" * 100_000)
+
+
+def _no_column(folder: Path) -> None:
+    (folder / "metrics.csv").write_text("update\n1\n")
+
+
+def _fifo(folder: Path) -> None:
+    (folder / "checks.csv").unlink()
+    os.mkfifo(folder / "checks.csv")
+
+
 def _bad_evaluation(folder: Path) -> None:
     (folder / "evaluation.json").write_text('{"format": 1}')
 
@@ -123,6 +144,10 @@ def _bad_evaluation(folder: Path) -> None:
             "runs/bad/config.json is damaged: object missing required field",
         ),
         (_bad_table, "runs/bad/metrics.csv is damaged: could not convert string to float: 'many'"),
+        (_infinite, "runs/bad/metrics.csv is damaged: episodes must be at least 0, got 'inf'"),
+        (_deep, "runs/bad/evaluation.json is damaged: "),
+        (_no_column, "runs/bad/metrics.csv is damaged: it has no column episodes"),
+        (_fifo, "runs/bad/checks.csv must be a regular file, it is a FIFO"),
         (
             _bad_evaluation,
             "runs/bad/evaluation.json is damaged: object missing required field",
@@ -180,3 +205,94 @@ def test_a_folder_without_runs_is_reported_and_a_missing_one_refused(
     assert (
         capsys.readouterr().err == "cagepool: runs must be listed from a folder, runs is not one\n"
     )
+
+
+@pytest.mark.parametrize("name", ["a[/red]", "b[bold]", ":smile:", "c\x1b[2Jd", "e\u202ef"])
+def test_a_name_is_printed_as_it_is_without_control_of_the_terminal(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_run(Path("runs", name))
+
+    listed_name = next(line for line in listed(capsys) if line.startswith("  runs/"))
+
+    visible = name.replace("\x1b", r"\x1b").replace("\u202e", r"\u202e")
+    assert listed_name.split()[0] == f"runs/{visible}"
+    assert run(["evaluate", str(folder), "--episodes", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{visible.split('/')[-1]} (best-000002), edition 2.1")
+    assert f"written to runs/{visible}: evaluation.json, games.json" in printed
+    assert run(["evaluate", f"no such\x1b[2J{name}"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_long_names_stay_whole_on_a_narrow_console(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    path = make_run(Path("runs/20261117-121500-RedMeanderAgent-seed12345"), red_agent="meander")
+    evaluated(path)
+
+    lines = listed(capsys)
+
+    start = lines.index(str(path))
+    assert lines[start + 1].startswith("    red meander; edition 2.1; episodes 1,000; best")
+    assert all(len(line) <= columns for line in lines[start : lines.index("", start)])
+
+
+def make_search(path: Path, *, with_decisions: bool = True) -> None:
+    config = SearchConfig.from_flat(total_episodes=1000)
+    search_run = runs.create(path, config.as_dict(), "0.1.0")
+    if with_decisions:
+        order = ALL_ORDERS[0]
+        training = training_folder(0, order)
+        rows = [
+            Decision(
+                iteration=0, order=order, why="chance", run=training, allowance=600,
+                outcome="passed", episodes=600, total_episodes=600, reward=-12.5,
+                standard_error=0.5, passes=True,
+            )
+        ]  # fmt: skip
+        write_decisions(search_run.path, rows)
+        make_run(path / training)
+
+
+def test_a_search_is_one_line_and_its_trainings_are_listed_on_request(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_search(Path("runs/my search"))
+    make_run(Path("runs/one"))
+
+    lines = listed(capsys)
+
+    assert [line.split()[0] for line in lines if line.startswith("  runs/")] == ["runs/one"]
+    (line,) = (line for line in lines if line.startswith("runs/my search: search"))
+    assert f"1 training, 600/1,000 episodes, best {ALL_ORDERS[0]} -12.50; interrupted" in line
+    assert line.endswith("resume with: cagepool search --resume 'runs/my search'")
+    read = json.loads("\n".join(listed(capsys, "--json")))
+    assert [one["state"] for one in read["searches"]] == ["interrupted"]
+    inside = json.loads("\n".join(listed(capsys, "runs/my search", "--json")))
+    assert [Path(one["path"]).name[:4] for one in inside["runs"]] == ["000-"]
+
+
+def test_a_search_that_was_killed_at_its_start_is_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_search(Path("runs/killed"), with_decisions=False)
+
+    (line,) = listed(capsys)
+
+    assert line.startswith("runs/killed: search (")
+    assert line.endswith("interrupted; resume with: cagepool search --resume runs/killed")
+
+
+def test_other_environments_have_no_red_and_no_edition(capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(Path("runs/pole"), env="CartPole-v1")
+
+    lines = listed(capsys)
+
+    (row,) = (line.split() for line in lines if line.startswith("  runs/"))
+    assert row == ["runs/pole", "CartPole-v1", "-", "1,000", "-30.00", "-"]
+    assert "best evaluation, CartPole-v1: runs/pole, -30.00 ± 0.50" in lines
+    (read,) = json.loads("\n".join(listed(capsys, "--json")))["runs"]
+    assert (read["red_agent"], read["edition"], read["max_steps"]) == (None, None, None)

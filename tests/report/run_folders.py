@@ -1,6 +1,7 @@
 """Run folders as a training and an evaluation leave them behind, made without either."""
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,16 @@ METRICS = (
     *("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "explained_variance"),
     *("gradient_norm", "learning_rate", "staleness"),
     *("collect_seconds", "wait_seconds", "update_seconds", "other_seconds"),
-    *("compliance", "coverage", "wasted_fixes"),
+    *("compliance", "coverage", "wasted_fixes_per_episode"),
 )
-CHECKS = ("update", "episodes", "steps", "seconds", "score", "standard_error", "best")
+OLD_CHECKS = ("update", "episodes", "steps", "seconds", "score", "standard_error", "best")
+CHECKS = (*OLD_CHECKS, "return_mean", "return_error")
 CONFIG = TrainConfig.from_flat(total_episodes=100 * UPDATES, learning_rate=0.0003, seed=7)
 
 
-def trained(path: Path, *, compliance: bool = False, **settings: Any) -> Path:
+def trained(
+    path: Path, *, compliance: bool = False, checks: Sequence[str] = CHECKS, **settings: Any
+) -> Path:
     """A run that has ended but not been evaluated."""
     changed = CONFIG.as_dict()
     for name, value in settings.items():
@@ -35,14 +39,14 @@ def trained(path: Path, *, compliance: bool = False, **settings: Any) -> Path:
     noise = np.random.default_rng(int(run.settings["run"]["seed"]))
     pace = 20 + noise.random() * 30
     metrics = runs.TableWriter(path / runs.METRICS, METRICS)
-    checks = runs.TableWriter(path / runs.CHECKS, CHECKS)
+    evaluations = runs.TableWriter(path / runs.CHECKS, checks)
     for update in range(1, UPDATES + 1):
         row = _update(update, noise, pace)
         metrics.append(row if compliance else {**row, **dict.fromkeys(METRICS[-3:])})
         if update % 20 == 0:
-            checks.append(_check(row, noise))
+            evaluations.append(_check(row, noise))
     metrics.close()
-    checks.close()
+    evaluations.close()
     return path
 
 
@@ -87,11 +91,12 @@ def _update(update: int, noise: np.random.Generator, pace: float) -> dict[str, f
         "other_seconds": 0.01,
         "compliance": 0.95 - 0.6 * left,
         "coverage": 0.5 + 0.2 * left,
-        "wasted_fixes": 3 + 20 * left,
+        "wasted_fixes_per_episode": 3 + 20 * left,
     }
 
 
 def _check(row: dict[str, float], noise: np.random.Generator) -> dict[str, float]:
     place = {name: row[name] for name in CHECKS[:4]}
-    score = row["return_mean"] + 3 + 0.3 * noise.normal()
-    return {**place, "score": score, "standard_error": 0.4, "best": 1}
+    greedy = row["return_mean"] + 3 + 0.3 * noise.normal()
+    returns = {"return_mean": greedy, "return_error": 0.4}
+    return {**place, "score": 0.6 * greedy, "standard_error": 0.3, "best": 1, **returns}

@@ -1,14 +1,21 @@
 """The page in a real browser: it shows everything without a network, and the replay plays."""
 
+import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from cagepool.envs import Cage2Env
 from cagepool.report import write_report
+from cagepool.sim import frames
+from cagepool.sim.names import action_index
+from cagepool.sim.network_layout import CARD, CELL, wide_layout
 from tests.report import run_folders
 
 CHROMIUM = shutil.which("chromium")
@@ -17,6 +24,13 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 )
 WIDTHS = (1280, 820, 400)
+A4_WIDTH = 718  # CSS pixels between the default margins
+WIDTHS_OF_BAR_NUMBERS = """[...document.querySelectorAll(".bar span")].flatMap((part) => {
+  const number = document.createRange(), box = part.getBoundingClientRect();
+  number.selectNodeContents(part);
+  const { top, width } = number.getBoundingClientRect();
+  return top < box.bottom ? [[width, box.width]] : [];
+})"""  # of the numbers that are in view, each with the width of its part of the bar
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
 
@@ -100,6 +114,36 @@ def test_slider_buttons_keys_and_list_all_choose_the_step(opened: Watched) -> No
     expect(page.locator("#log .now td").first).to_have_text("5")
 
 
+def test_keys_drive_the_replay_only_while_it_is_in_view(opened: Watched) -> None:
+    page = opened.page
+    for press in ("ArrowRight", "ArrowRight", " "):
+        page.keyboard.press(press)  # at the top of the page, above the replay
+    assert opened.step() == "1 of 100"
+    expect(page.get_by_role("button", name="Play")).to_be_attached()
+    page.locator("#network").scroll_into_view_if_needed()
+    page.keyboard.press("ArrowRight")
+    assert opened.step() == "2 of 100"
+
+
+def test_a_control_that_is_scrolled_out_of_view_gives_the_keys_back(opened: Watched) -> None:
+    page = opened.page
+    page.get_by_role("button", name="Next step").click()
+    assert opened.step() == "2 of 100"
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    page.wait_for_function("document.activeElement === document.body")
+    page.keyboard.press(" ")
+    page.keyboard.press("ArrowRight")
+    assert opened.step() == "2 of 100"
+
+
+def test_controls_are_not_printed(opened: Watched) -> None:
+    controls = opened.page.locator(".bar-of-controls, .log, nav")
+    assert all(control.is_visible() for control in controls.all())
+    opened.page.emulate_media(media="print")
+    assert not any(control.is_visible() for control in controls.all())
+    expect(opened.page.locator("#network svg")).to_be_visible()
+
+
 def test_pressing_on_the_chart_goes_to_that_step(opened: Watched) -> None:
     chart = opened.page.locator("#chart svg")
     chart.scroll_into_view_if_needed()
@@ -154,3 +198,103 @@ def test_a_page_without_games_has_no_player(browser: Browser, tmp_path: Path) ->
     expect(page.locator("#replay .missing")).to_contain_text("cagepool evaluate")
     page.close()
     assert watched.complaints == []
+
+
+CELL_FILLS = """cards => Object.fromEntries(cards.map(card => [
+  card.dataset.host,
+  [...card.querySelectorAll(".cell")].map(cell => getComputedStyle(cell).fill),
+]))"""
+
+
+def test_the_page_and_a_frame_draw_each_host_alike(opened: Watched, report: Path) -> None:
+    games = json.loads((report.parent / "first" / "games.json").read_text())
+    game = next(game for game in games["games"] if game["red"] == "B_lineAgent")
+    env = Cage2Env(red=game["red"], green=False, render_mode="rgb_array")
+    env.reset(seed=game["seed"])
+    places = wide_layout().hosts
+    for step, turn in enumerate(game["turns"][:30]):
+        env.step(action_index(turn["blue"]))
+        if step % 4:
+            continue
+        opened.page.locator("#slider").fill(str(step))
+        cards = opened.page.locator("#network [data-host]")
+        fills = cards.evaluate_all(CELL_FILLS)
+        frame = np.asarray(env.render())
+        top = 2 * frames.MARGIN + frames.PANEL_HEIGHT
+        for host, (x, y) in places.items():
+            y_cell = round(y + CELL["y"] + 4) + top
+            right = frames.MARGIN + round(x + CARD["width"] - CARD["padding"]) - 4
+            left = frames.MARGIN + round(x + CARD["padding"] + CELL["width"]) - 4
+            drawn = [
+                f"rgb({', '.join(map(str, frame[y_cell, column]))})" for column in (left, right)
+            ]
+            assert drawn == fills[host], (step, host)
+    placed = cards.evaluate_all(
+        "cards => cards.map(c => [c.dataset.host, c.getAttribute('transform')])"
+    )
+    assert dict(placed) == {host: f"translate({x:g} {y:g})" for host, (x, y) in places.items()}
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page about one run that was trained to an order."""
+    root = tmp_path_factory.mktemp("single")
+    run = run_folders.trained(root / "run")
+    reason = "compliance did not rise in the last 12 updates and is below its threshold of 0.95"
+    outcome = {"format": 1, "order": "op_server>enterprise>op_host>user>defender",
+               "outcome": "stalled", "reason": reason, "mean": -14.5, "standard_error": 0.25,
+               "episodes": 200, "compliance": 0.61, "coverage": 0.5, "decisions": 20.5,
+               "wasted_fixes": 0.5, "passes": False}  # fmt: skip
+    (run / "workflow.json").write_text(json.dumps(outcome))
+    write_report([run], root / "page.html")
+    return root / "page.html"
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 900, 820, 640, 400])
+def test_the_strip_of_figures_has_no_hole(browser: Browser, single: Path, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(single.as_uri())
+    boxes = [tile.bounding_box() for tile in page.locator(".tiles > div").all()]
+    page.close()
+    per_row = Counter(box["y"] for box in boxes if box)
+    assert len({*per_row.values()}) == 1
+
+
+@pytest.mark.parametrize("width", [900, 400])
+def test_why_training_ended_is_not_cut(browser: Browser, single: Path, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(single.as_uri())
+    place = page.get_by_text("stalled: compliance did not rise")
+    section = page.locator("#order").bounding_box()
+    box = place.bounding_box()
+    page.close()
+    assert section
+    assert box
+    assert box["x"] + box["width"] <= section["x"] + section["width"]
+
+
+def test_the_total_of_the_scores_is_in_view_at_900_pixels(browser: Browser, report: Path) -> None:
+    page = browser.new_page(viewport={"width": 900, "height": 900})
+    page.goto(report.as_uri())
+    hidden = page.locator("#scores .scroll").evaluate("box => box.scrollWidth - box.clientWidth")
+    page.close()
+    assert hidden == 0
+
+
+def test_a_printed_page_is_not_wider_than_the_paper(browser: Browser, report: Path) -> None:
+    page = browser.new_page(viewport={"width": A4_WIDTH, "height": 1000})
+    page.goto(report.as_uri())
+    page.emulate_media(media="print")
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.close()
+    assert width <= A4_WIDTH
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_number_in_a_bar_is_cut(browser: Browser, report: Path, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(report.as_uri())
+    shown = page.evaluate(WIDTHS_OF_BAR_NUMBERS)
+    page.close()
+    assert shown
+    assert all(number <= room for number, room in shown)

@@ -1,12 +1,15 @@
 """Plots of learning curves agree with the tables of the run."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cagepool.report import plots
+from cagepool.report.bench_data import ContenderResult, Group
+from cagepool.report.page import render_runs
 from cagepool.report.run_data import RunData, read_runs
 from tests.report import run_folders
 
@@ -62,3 +65,66 @@ def test_returns_of_one_magnitude_have_a_linear_axis(run: RunData) -> None:
     svg = plots.return_plot([run])
     assert ">20<" in svg
     assert "−500" not in svg  # noqa: RUF001 - as Matplotlib writes it
+
+
+def test_evaluations_have_the_length_of_training_episodes(run: RunData) -> None:
+    assert run.evaluations["mean"] == run.checks["return_mean"]
+    assert run.evaluations["mean"] != run.checks["score"]
+    assert "crosses" not in render_runs([run])
+
+
+def test_evaluations_of_older_folders_are_labeled_as_means_over_lengths(tmp_path: Path) -> None:
+    folder = run_folders.trained(tmp_path / "old", checks=run_folders.OLD_CHECKS)
+    (old,) = read_runs([folder])
+    assert old.evaluations["mean"] == old.checks["score"]
+    page = render_runs([old])
+    assert "crosses: evaluations of an older version" in page
+    assert "Best evaluation, mean over lengths" in page
+
+
+def test_one_length_is_no_mean_over_lengths(tmp_path: Path) -> None:
+    folder = run_folders.trained(tmp_path / "old", checks=run_folders.OLD_CHECKS, max_steps=30)
+    (old,) = read_runs([folder])
+    assert "crosses" not in render_runs([old])
+
+
+def test_wasted_fixes_of_older_folders_are_converted_to_one_unit(tmp_path: Path) -> None:
+    folder = run_folders.trained(tmp_path / "old")
+    (folder / "metrics.csv").write_text(
+        "update,episodes,wasted_fixes\n1,100,250\n2,150,50\n3,150,0\n"
+    )
+    (old,) = read_runs([folder])
+    per_episode = old.metrics["wasted_fixes_per_episode"]
+    assert per_episode[:2] == [2.5, 1.0]
+    assert math.isnan(per_episode[2])
+
+
+def test_runs_with_equal_curves_stay_visible(run: RunData, tmp_path: Path) -> None:
+    copy = replace(run, name="copy")
+    other = replace(read_runs([run_folders.trained(tmp_path / "seed", seed=4)])[0], name="other")
+    assert plots.equal_runs([run, copy, other]) == [[run, copy]]
+    assert "stroke-dasharray" in plots.return_plot([run, copy])
+    assert "stroke-dasharray" not in plots.return_plot([run, other])
+    assert "run, copy have equal curves" in render_runs([run, copy])
+
+
+def rates(*steps_per_second: float) -> Group:
+    contenders = [
+        ContenderResult(f"n{rate}", [], (1e9 / rate, 1e9 / rate, 1e9 / rate))
+        for rate in steps_per_second
+    ]
+    return Group("rates", "", [], contenders)
+
+
+def test_a_logarithmic_axis_has_points_in_the_place_of_bars() -> None:
+    def bars(group: Group) -> int:
+        return plots.rate_plot("bench", group).count('<g id="patch_')
+
+    linear, logarithmic = bars(rates(100, 200, 300)), bars(rates(100, 2_000, 30_000))
+    assert linear - logarithmic == 3
+
+
+def test_the_return_of_a_reward_function_has_a_panel(run: RunData) -> None:
+    shaped = {**run.metrics, "shaped_return_mean": run.metrics["return_mean"]}
+    titles = [panel.title for panel in plots.panel_plots([replace(run, metrics=shaped)])]
+    assert titles == ["Shaped return", *(panel.title for panel in plots.panel_plots([run]))]

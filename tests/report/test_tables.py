@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cagepool.report import breakdowns, tables
+from cagepool.report import tables
 from cagepool.report.run_data import RunData, read_runs
 from tests.report import run_folders
 
@@ -45,12 +45,12 @@ def test_causes_of_loss_add_up_to_the_score(pair: list[RunData]) -> None:
     evaluation = pair[0].evaluation
     assert evaluation
     scores = {cell.red: cell.mean for cell in evaluation.scores if cell.length == 100}
-    for bar in breakdowns.loss_bars(pair)["today"]:
+    for bar in tables.loss_bars(pair)["today"]:
         assert bar.total == pytest.approx(-scores[bar.title])
 
 
 def test_the_longest_bar_is_full_and_the_others_keep_the_scale(pair: list[RunData]) -> None:
-    bars = [bar for run_bars in breakdowns.loss_bars(pair).values() for bar in run_bars]
+    bars = [bar for run_bars in tables.loss_bars(pair).values() for bar in run_bars]
     longest = max(bar.total for bar in bars)
     for bar in bars:
         percent = sum(segment.percent for segment in bar.segments)
@@ -59,22 +59,22 @@ def test_the_longest_bar_is_full_and_the_others_keep_the_scale(pair: list[RunDat
 
 def test_unaccounted_seconds_count_as_other(pair: list[RunData]) -> None:
     metrics = {**pair[0].metrics, "seconds": [30.0]}
-    (bar,) = breakdowns.time_bars([replace(pair[0], metrics=metrics)])
+    (bar,) = tables.time_bars([replace(pair[0], metrics=metrics)])
     seconds = {segment.kind: segment.amount for segment in bar.segments}
     assert seconds == pytest.approx({"wait": 7.2, "update": 14.4, "other": 8.4})
     assert bar.total == pytest.approx(30)
 
 
 def test_collection_during_updates_is_not_counted_as_waiting(pair: list[RunData]) -> None:
-    assert breakdowns.overlapped_seconds(pair[0]) == pytest.approx(4.8)
+    assert tables.overlapped_seconds(pair[0]) == pytest.approx(4.8)
     waited = {**pair[0].metrics, "collect_seconds": pair[0].metrics["wait_seconds"]}
-    assert breakdowns.overlapped_seconds(replace(pair[0], metrics=waited)) == 0
+    assert tables.overlapped_seconds(replace(pair[0], metrics=waited)) == 0
 
 
 def test_kinds_of_action_that_were_never_used_are_listed_not_plotted(pair: list[RunData]) -> None:
     evaluation = pair[0].evaluation
     assert evaluation
-    heat = breakdowns.heat_maps(evaluation)
+    heat = tables.heat_maps(evaluation)
     assert [list(each.rows) for each in heat.maps] == [["Monitor", "Restore"]] * 3
     assert "Analyse" in heat.unused
     cells = [cell for each in heat.maps for row in each.rows.values() for cell in row]
@@ -106,9 +106,14 @@ def test_a_setting_is_formatted_as_text(value: object, text: str) -> None:
 
 def test_a_periodic_evaluation_without_a_score_is_not_the_best(tmp_path: Path) -> None:
     (run,) = read_runs([run_folders.trained(tmp_path / "run")])
-    checks = {"score": [math.nan, -9.0, -7.0], "standard_error": [math.nan, 1.0, 2.0]}
+    checks = {
+        "score": [math.nan, -9.0, -7.0],
+        "standard_error": [math.nan, 1.0, 2.0],
+        "return_mean": [math.nan, -14.0, -12.0],
+        "return_error": [math.nan, 2.0, 3.0],
+    }
     assert tables.run_figures(replace(run, checks=checks), 0).evaluation == tables.Estimate(
-        -7.0, 2.0
+        -12.0, 3.0
     )
 
 
@@ -117,6 +122,7 @@ def test_the_summary_has_the_best_periodic_evaluation_and_the_speed(tmp_path: Pa
     summary = tables.run_figures(run, 0)
     assert summary.total is None
     assert summary.evaluation
-    assert summary.evaluation.mean == max(run.checks["score"])
+    best = run.checks["score"].index(max(run.checks["score"]))
+    assert summary.evaluation.mean == run.checks["return_mean"][best]
     assert (summary.episodes, summary.seconds) == (24_000, 24.0)
     assert summary.steps_per_second == pytest.approx(100_000)

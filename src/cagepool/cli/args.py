@@ -2,11 +2,11 @@
 
 import io
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, is_dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -25,20 +25,29 @@ import tyro
 from tyro.conf import arg, subcommand
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from cagepool._lookup import suggestion
 from cagepool.evaluate.defenders import SCRIPTED
-from cagepool.evaluate.resolve import ResolvedPolicy, resolve_policy
+from cagepool.evaluate.resolve import (
+    ResolvedPolicy,
+    check_trust,
+    check_which,
+    is_rllib_checkpoint,
+    resolve_policy,
+)
+from cagepool.evaluate.zoo import zoo_names
 from cagepool.train.config import (
     EnvConfig,
     OrderConfig,
     PpoConfig,
     RunConfig,
+    Settings,
     TrainConfig,
 )
 
 # A flag without a default value has no value `None` on the command line.
 FLAGS = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
 # Flags of nested settings are flat.
-NESTED_FLAGS = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
+NESTED_FLAGS = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone, tyro.conf.SuppressFixed)
 POSITIONAL_MARKER = get_args(tyro.conf.Positional[str])[1]
 NO_DEFAULT = arg(help_behavior_hint="")  # the help of the flag says what happens without it
 EDITION_HELP = (
@@ -49,7 +58,15 @@ RAY_ADDRESS_HELP = (
     "With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this "
     "machine. Default: RAY_ADDRESS, else a new local cluster."
 )
-RLLIB_CHECKPOINT = "rllib_checkpoint.json"  # in every checkpoint folder of RLlib
+BLUE_HELP = (
+    f"Defender: a run folder; {', '.join(zoo_names())} (trained policies that come with cagepool); "
+    f"{', '.join(SCRIPTED)} (scripted); module:policy (a function of yours); a model file of "
+    "Stable-Baselines3 (.zip) or ONNX (.onnx); or an RLlib checkpoint."
+)
+TRUST_PICKLE_HELP = (
+    "Load a policy that consists of pickles: an RLlib checkpoint, or a .zip of Stable-Baselines3. "
+    "Loading executes code of its author. Other policies need no trust."
+)
 
 Command = TypeVar("Command")
 
@@ -66,6 +83,7 @@ class EnvFlags(Unchecked, EnvConfig):
     """Environments: the game and where it runs."""
 
     id: Annotated[str, arg(name="env")] = EnvConfig.id
+    reward: Annotated[str | None, NO_DEFAULT] = EnvConfig.reward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +134,7 @@ def parse(
         ValueError: a flag is unknown, or a value is not one of the choices.
         SystemExit: the arguments can't be parsed otherwise, or ask for help.
     """
+    arguments = _with_red_flag(command, arguments)
     errors = io.StringIO()
     try:
         with redirect_stderr(errors):
@@ -158,23 +177,80 @@ def check_flags(arguments: Sequence[str], known: Iterable[str], prog: str) -> No
             raise ValueError(f"unknown flag {flag}{hint}")
 
 
-def suggestion(given: str, choices: Iterable[str]) -> str:
-    """The nearest of the choices as the end of a sentence; empty if none is similar."""
-    nearest = get_close_matches(given, [*choices], n=1)
-    return f", did you mean {nearest[0]}?" if nearest else ""
+def allow_local_modules(*settings: object) -> None:
+    """Put the current folder on the module search path if a setting is `module:attribute`.
+
+    The script `cagepool`, unlike `python -m cagepool`, lacks the current folder. Worker processes
+    get the same path.
+    """
+    folder = str(Path.cwd())
+    names_module = any(isinstance(value, str) and ":" in value for value in settings)
+    if names_module and not {"", folder} & {*sys.path}:
+        sys.path.insert(0, folder)
 
 
-def resolve_blue(name: str, which: str = "best") -> ResolvedPolicy:
-    """Scripted defender of that name, or policy in that run folder or RLlib checkpoint.
+def check_named_code(settings: Settings, arguments: Sequence[str], source: str) -> None:
+    """Check that code which a file names is named on the command line too.
+
+    The settings in a stranger's run folder could otherwise call any function.
+
+    Args:
+        settings: Settings in the file.
+        arguments: Command line.
+        source: The file or folder, for the error.
 
     Raises:
-        ValueError: there is no such defender, or the folder holds no policy for CAGE-2.
+        ValueError: a setting such as `module:function` is not among the arguments.
     """
-    if name in SCRIPTED or not (Path(name) / RLLIB_CHECKPOINT).is_file():
-        return resolve_policy(name, which)
-    from cagepool.integrations import rllib  # noqa: PLC0415 - takes seconds to load
+    for name, code in _named_code(settings):
+        if not any(argument in (code, f"{flag_of(name)}={code}") for argument in arguments):
+            raise ValueError(
+                f"{source} names code to be called, {code}: if you trust it, add "
+                f"{flag_of(name)} {shlex.quote(code)}"
+            )
 
-    return rllib.resolve_checkpoint(Path(name))
+
+def resume_command(command: str, path: Path, settings: Settings) -> str:
+    """The command that resumes a run or a search, fit for a shell."""
+    code = (f" {flag_of(name)} {shlex.quote(code)}" for name, code in _named_code(settings))
+    return f"cagepool {command} --resume {shlex.quote(str(path))}{''.join(code)}"
+
+
+def _named_code(settings: Settings) -> list[tuple[str, str]]:
+    """Settings of the environments that are `module:attribute`."""
+    values = settings.get("env", {}).items()
+    return [(f"env.{name}", code) for name, code in values if ":" in str(code)]
+
+
+def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> ResolvedPolicy:
+    """The defender that a user names; see `BLUE_HELP`.
+
+    Raises:
+        ValueError: there is no such defender, its file or folder holds no policy for CAGE-2, or it
+            holds pickles that the user does not trust.
+    """
+    path = Path(name)
+    check_which(path, which)
+    if is_rllib_checkpoint(path):
+        check_trust(path, trust_pickle=trust_pickle)
+        from cagepool.integrations import rllib  # noqa: PLC0415 - takes seconds to load
+
+        return rllib.resolve_checkpoint(path)
+    if path.suffix == ".zip" and path.is_file():
+        check_trust(path, trust_pickle=trust_pickle)
+        from cagepool.integrations import sb3_models  # noqa: PLC0415 - takes seconds to load
+
+        return sb3_models.resolve_model(path)
+    allow_local_modules(name)
+    return resolve_policy(name, which)
+
+
+def _with_red_flag(command: type[Any], arguments: Sequence[str]) -> list[str]:
+    """Accept --red and --red-agent alike: a command shows one of them."""
+    shown, other = ("--red", "--red-agent")
+    if "red" not in {field.name for field in fields(command)}:
+        shown, other = other, shown
+    return [re.sub(f"^{other}(?==|$)", shown, argument) for argument in arguments]
 
 
 def _call_tyro(
@@ -216,6 +292,28 @@ def _check_choices(settings: Any) -> None:
 
 
 @contextmanager
+def field_errors(command: type[Any]) -> Iterator[None]:
+    """Replace the field of a command, such as `max_steps`, by its flag in a ValueError."""
+    annotations = get_type_hints(command, include_extras=True)
+    flags = [
+        field.name
+        for field in fields(command)
+        if POSITIONAL_MARKER not in get_args(annotations[field.name])
+    ]
+    try:
+        yield
+    except ValueError as error:
+        sentence = re.sub(
+            rf"^({'|'.join(flags)})(?= must | needs | takes )",
+            lambda found: "--" + found[0].replace("_", "-"),
+            str(error),
+        )
+        if sentence == str(error):
+            raise
+        raise ValueError(sentence) from error
+
+
+@contextmanager
 def flag_errors(kind: type[TrainConfig] = TrainConfig) -> Iterator[None]:
     """Replace settings, such as `env.n_envs`, by flags, such as `--n-envs`, in a ValueError."""
     try:
@@ -235,7 +333,9 @@ def _with_flags(sentence: str, kind: type[TrainConfig]) -> str:
     settings = "|".join(f"{group}[.]{name}" for group, name in kind.flat_names().values())
     named = re.sub(rf"\b({settings})\b", lambda found: flag_of(found[0], kind), sentence)
     return re.sub(
-        "^(preset|ray_address)(?= )", lambda found: "--" + found[0].replace("_", "-"), named
+        "^(env|preset|ray_address|reward)(?= )",
+        lambda found: "--" + found[0].replace("_", "-"),
+        named,
     )
 
 

@@ -42,7 +42,7 @@ def bench(command: Bench) -> None:
     with _optional.require("a bench", "bench", "psutil", "scipy"):
         from cagepool.bench.compare import compare_results  # noqa: PLC0415
 
-    console = CommandConsole(markup=False)
+    console = CommandConsole()
     earlier = [_read(path) for path in command.compare]
     if len(earlier) > 1:
         _compare_files(console, earlier)

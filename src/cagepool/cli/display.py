@@ -1,9 +1,10 @@
 """Console output: progress of trainings and searches, as a live table or plain lines."""
 
 import contextlib
+import shlex
 import time
 from collections import deque
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from rich.console import Console
@@ -11,8 +12,9 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
-from cagepool.cli import EXIT_BROKEN_PIPE
+from cagepool.cli import EXIT_BROKEN_PIPE, printable
 from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train.config import TrainConfig
 
@@ -29,17 +31,30 @@ POSTERIOR_ROWS = 3  # orders with the highest posterior means
 
 
 class CommandConsole(Console):
-    """Console without highlighting that exits quietly when the reader of a pipe has closed it."""
+    """Console that prints text as it is, and exits quietly when the reader of a pipe closes it.
 
-    def __init__(self, *, stderr: bool = False, markup: bool = True) -> None:
+    Names of folders and settings may come from strangers: nothing in them is markup, an emoji code
+    or a control sequence of the terminal.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
         """Write to stdout, or to stderr."""
-        super().__init__(highlight=False, stderr=stderr, markup=markup)
+        super().__init__(highlight=False, stderr=stderr, markup=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text with visible escapes in the place of control characters."""
+        return super().render_str(printable(text), **options)
 
     def on_broken_pipe(self) -> NoReturn:
         """Exit with the code that shells report for SIGPIPE."""
         with contextlib.suppress(SystemExit):  # of Rich, with code 1
             super().on_broken_pipe()
         raise SystemExit(EXIT_BROKEN_PIPE)
+
+
+def command_line(*arguments: object) -> str:
+    """A command of `cagepool` that can be pasted into a shell."""
+    return shlex.join(["cagepool", *map(str, arguments)])
 
 
 def progress_bars() -> Progress:
@@ -85,6 +100,11 @@ class TrainDisplay(_LiveDisplay):
         self._actors_replaced = 0
         self._last_line_time = -float("inf")
 
+    @property
+    def has_updates(self) -> bool:
+        """Whether any update was shown."""
+        return bool(self._rows)
+
     def on_update(self, row: "Row") -> None:
         """Show an update."""
         self._rows.append(row)
@@ -97,8 +117,9 @@ class TrainDisplay(_LiveDisplay):
 
     def on_evaluation(self, row: "Row", score: "PeriodicScore", *, is_best: bool) -> None:
         """Show a periodic evaluation."""
-        mark = ", the best so far" if is_best else ""
-        self._evaluation = f"{score.score:.2f} ± {score.standard_error:.2f}{mark}"
+        mark = ", the best policy so far" if is_best else ""
+        what = "greedy return on other seeds" if self._config.env.is_cage else "return"
+        self._evaluation = f"{what} {score.return_mean:.2f} ± {score.return_error:.2f}{mark}"
         if not self._console.is_terminal:
             self._print_line(
                 f"evaluation after {row['episodes']:,.0f} episodes: {self._evaluation}"
@@ -233,7 +254,7 @@ def _compliance_of(row: "Row") -> str:
         return ""
     return (
         f"compliance {row['compliance']:.3f}  coverage {row['coverage']:.2f}  "
-        f"wasted fixes {row['wasted_fixes']:.0f}  "
+        f"wasted fixes per episode {row['wasted_fixes_per_episode']:.1f}  "
     )
 
 

@@ -5,20 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import msgspec
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from tyro.conf import Positional, arg
 
 from cagepool import runs
-from cagepool.cli.args import EDITION_HELP, NO_DEFAULT, resolve_blue
+from cagepool.cli.args import BLUE_HELP, EDITION_HELP, NO_DEFAULT, TRUST_PICKLE_HELP, resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
-from cagepool.cli.tables import ReferenceScores, format_score, print_scores
+from cagepool.cli.tables import ReferenceScores, figures_table, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.engine import CybORGEngine
 from cagepool.evaluate import protocol
 from cagepool.evaluate.baselines import PUBLISHED
-from cagepool.evaluate.defenders import SCRIPTED
 from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.protocol import Evaluation
 from cagepool.evaluate.resolve import ResolvedPolicy
@@ -39,13 +36,7 @@ class Evaluate:
     is written to its folder.
     """
 
-    blue: Annotated[
-        Positional[str],
-        arg(
-            metavar="RUN|NAME",
-            help=f"Defender: a run folder, an RLlib checkpoint, or one of {', '.join(SCRIPTED)}.",
-        ),
-    ]
+    blue: Annotated[Positional[str], arg(metavar="DEFENDER", help=BLUE_HELP)]
     episodes: Annotated[int | None, NO_DEFAULT] = None
     """Games per red agent. Default: 1000 native games, or 100 games in CybORG."""
     env: Literal["native", "cyborg"] = "native"
@@ -60,13 +51,14 @@ class Evaluate:
         arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package."),
         NO_DEFAULT,
     ] = None
+    trust_pickle: Annotated[bool, arg(help=TRUST_PICKLE_HELP)] = False
     json: bool = False
     """Print JSON instead of tables."""
 
 
 def evaluate(command: Evaluate) -> None:
     """Evaluate a defender, print its scores, and write them to its run folder."""
-    blue = resolve_blue(command.blue, command.which)
+    blue = resolve_blue(command.blue, command.which, trust_pickle=command.trust_pickle)
     engine = _make_engine(command)
     trial = Trial(
         episodes=EPISODES[command.env] if command.episodes is None else command.episodes,
@@ -124,6 +116,11 @@ def _print(console: Console, result: Evaluation, native: Evaluation | None) -> N
     print_scores(console, name, result.table, references)
     if blue.trained_on not in (None, trial.edition):
         console.print(f"The policy was trained on another edition, {blue.trained_on}.")
+    if blue.reward is not None:
+        console.print(
+            f"The policy was trained with the reward function {blue.reward}; scores are of the "
+            "official reward."
+        )
     console.print()
     _print_loss(console, result)
     _print_compliance(console, result)
@@ -158,9 +155,7 @@ def _native_scores(result: Evaluation, native: Evaluation) -> Iterator[Reference
 
 def _print_loss(console: Console, result: Evaluation) -> None:
     console.print(f"mean loss per episode of {result.trial.max_steps} steps, by cause")
-    table = Table("red", box=box.SIMPLE_HEAD)
-    for cause in CAUSES:
-        table.add_column(cause.replace("_", " "), justify="right")
+    table = figures_table(console, "red", [cause.replace("_", " ") for cause in CAUSES])
     for red, games in result.statistics.items():
         table.add_row(red, *(f"{loss:.2f}" for loss in games.mean_loss().values()))
     console.print(table)
@@ -169,10 +164,10 @@ def _print_loss(console: Console, result: Evaluation) -> None:
 def _print_compliance(console: Console, result: Evaluation) -> None:
     if result.trial.order is None:
         return
-    console.print(f"compliance with the order {result.trial.order}")
-    table = Table("red", box=box.SIMPLE_HEAD)
-    for name in ("compliance", "coverage", "decisions", "wasted fixes"):
-        table.add_column(name, justify="right")
+    units = "decisions and wasted fixes per episode"
+    console.print(f"compliance with the order {result.trial.order}; {units}")
+    columns = ("compliance", "coverage", "decisions", "wasted fixes")
+    table = figures_table(console, "red", columns)
     for red, games in result.statistics.items():
         values = msgspec.structs.astuple(found) if (found := games.compliance()) else ()
         table.add_row(red, *("-" if x is None else f"{x:.3f}" for x in values))

@@ -8,7 +8,8 @@ from importlib import metadata
 from typing import Any
 
 from cagepool import _optional
-from cagepool.cli import EXIT_BROKEN_PIPE, EXIT_FAILURE, EXIT_INTERRUPT, EXIT_USAGE
+from cagepool._lookup import suggestion
+from cagepool.cli import EXIT_BROKEN_PIPE, EXIT_FAILURE, EXIT_INTERRUPT, EXIT_USAGE, printable
 
 
 def main() -> None:
@@ -98,7 +99,7 @@ def _run_command(arguments: Sequence[str]) -> None:
         args.check_flags([name], ["--help", "--version"], "cagepool")
     if name not in commands:
         known = f"command must be one of {', '.join(commands)}"
-        raise ValueError(f"{known}; got {name!r}{args.suggestion(name, commands)}")
+        raise ValueError(f"{known}; got {name!r}{suggestion(name, commands)}")
     flags, function = commands[name]
     if name == "train":
         command: Any = train.parse_train(rest)
@@ -106,11 +107,12 @@ def _run_command(arguments: Sequence[str]) -> None:
         command = search.parse_search(rest)
     else:
         command = args.parse(flags, f"cagepool {name}", profile.with_hyphens(arguments)[1:])
-    function(command)
+    with args.field_errors(flags):
+        function(command)
 
 
 def _report_error(error: Exception, code: int) -> int:
-    print(f"cagepool: {error}", file=sys.stderr)
+    print(f"cagepool: {printable(str(error))}", file=sys.stderr)
     return code
 
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import evaluate
-from cagepool.cli.args import EDITION_HELP, NO_DEFAULT, resolve_blue
+from cagepool.cli.args import BLUE_HELP, EDITION_HELP, NO_DEFAULT, TRUST_PICKLE_HELP, resolve_blue
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
-from cagepool.evaluate.defenders import SCRIPTED, Defender
+from cagepool.evaluate.defenders import Defender
 from cagepool.evaluate.game_log import TranscriptTurn, transcript
 from cagepool.evaluate.protocol import official_red_names
 from cagepool.evaluate.rollout import Trial
@@ -39,9 +39,7 @@ class Play:
         tuple[str, ...],
         arg(help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}."),
     ] = OFFICIAL_REDS
-    blue: Annotated[
-        str, arg(help=f"Defender: {', '.join(SCRIPTED)}, a run folder, or an RLlib checkpoint.")
-    ] = "react-restore"
+    blue: Annotated[str, arg(help=BLUE_HELP)] = "react-restore"
     episodes: int = Trial.episodes
     """Games per red agent."""
     edition: Annotated[Edition | None, arg(help=EDITION_HELP), NO_DEFAULT] = None
@@ -51,6 +49,7 @@ class Play:
     """Random seed of the games."""
     max_steps: int = Trial.max_steps
     """Steps per game. The table has the scores after 30, 50, 100 and all steps."""
+    trust_pickle: Annotated[bool, arg(help=TRUST_PICKLE_HELP)] = False
     json: bool = False
     """Print JSON instead of a table."""
     verbose: bool = False
@@ -59,7 +58,7 @@ class Play:
 
 def play(command: Play) -> None:
     """Play the games and print the scores."""
-    blue = resolve_blue(command.blue)
+    blue = resolve_blue(command.blue, trust_pickle=command.trust_pickle)
     defender = blue.defender
     reds = official_red_names(command.red)
     trial = Trial(

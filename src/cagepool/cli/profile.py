@@ -17,7 +17,13 @@ from cagepool.bench import profile as profiler
 from cagepool.bench.profile import MAIN, StepConfig
 from cagepool.cli.args import NO_DEFAULT, parse
 from cagepool.cli.display import CommandConsole, TrainDisplay, progress_bars
-from cagepool.cli.train import open_run_folder, parse_train, stop_on_interrupt
+from cagepool.cli.train import (
+    check_env,
+    open_run_folder,
+    parse_train,
+    read_config,
+    stop_on_interrupt,
+)
 from cagepool.train.config import TrainConfig
 
 KINDS = ("train", "step")
@@ -91,6 +97,7 @@ def _check(command: Profile) -> None:
 
 def _profile_training(arguments: Sequence[str]) -> profiler.Profile:
     wanted = parse_train(arguments)
+    check_env(read_config(wanted).env)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
     with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import runner  # noqa: PLC0415

@@ -1,6 +1,7 @@
-"""`cagepool runs`: list runs, the settings that differ, and the best runs."""
+"""`cagepool runs`: list runs and searches, the settings that differ, and the best runs."""
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +10,17 @@ from typing import Annotated, Any
 import msgspec
 from rich import box
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 from tyro.conf import Positional, arg
 
+from cagepool.cli.args import resume_command
 from cagepool.cli.display import CommandConsole, actors_replaced
 from cagepool.cli.tables import format_score
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.runs.listing import (
     DamagedRun,
     RunSummary,
+    SearchSummary,
     best_checks,
     best_totals,
     differing_settings,
@@ -27,11 +30,16 @@ from cagepool.runs.listing import (
 from cagepool.runs.schema import Score
 
 MAX_NAMES = 5  # of runs that have the same value of a setting
+NO_LIMIT = 100_000  # columns
+CAGE_FIELDS = ("red_agent", "edition", "max_steps")  # null for other environments
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """List run folders with their scores, the settings that differ, and the best runs."""
+    """List run folders with their scores, the settings that differ, and the best runs.
+
+    A search is one line; name its folder to list its trainings.
+    """
 
     folders: Annotated[
         Positional[tuple[Path, ...]],
@@ -46,10 +54,11 @@ def runs(command: Runs) -> None:
     paths = dict.fromkeys(path for folder in command.folders for path in find_runs(folder))
     summaries = [summarize(path) for path in paths]
     intact = [run for run in summaries if isinstance(run, RunSummary)]
+    searches = [run for run in summaries if isinstance(run, SearchSummary)]
     damaged = [run for run in summaries if isinstance(run, DamagedRun)]
     console = CommandConsole()
     if command.json:
-        console.out(json.dumps(_as_dict(intact, damaged), indent=2))
+        console.out(json.dumps(_as_dict(intact, searches, damaged), indent=2))
         return
     if not summaries:
         console.print(f"no runs in {', '.join(map(str, command.folders))}")
@@ -57,29 +66,63 @@ def runs(command: Runs) -> None:
         _print_runs(console, intact)
         _print_differences(console, intact)
         _print_best(console, intact)
+    for search in searches:
+        console.print(_search_line(search), soft_wrap=True)
     for run in damaged:
         console.print(f"damaged: {run.fault}", soft_wrap=True)
 
 
 def _print_runs(console: Console, runs: Sequence[RunSummary]) -> None:
-    table = Table(Column("run", overflow="fold"), "red", "edition", box=box.SIMPLE_HEAD)
+    """Print a table; where the console is too narrow for it, a paragraph per run."""
+    table = Table("run", "red", "edition", box=box.SIMPLE_HEAD)
     for column in ("episodes", "best eval", "total"):
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right")
     for run in runs:
-        episodes = (
-            f"{run.episodes:,}" if run.is_finished else f"{run.episodes:,}/{run.total_episodes:,}"
-        )
-        check = f"{run.check.mean:.2f}" if run.check else "-"
-        table.add_row(
-            str(run.path), _opponent(run), run.edition, episodes, check, _format_optional(run.total)
-        )
-    console.print(table)
+        table.add_row(str(run.path), *_cells(run).values())
+    wide = console.options.update(width=NO_LIMIT)
+    if console.measure(table, options=wide).maximum <= console.width:
+        console.print(table)
+    else:
+        for run in runs:
+            console.print(str(run.path), soft_wrap=True)
+            phrases = "; ".join(f"{name} {cell}" for name, cell in _cells(run).items())
+            indent = " " * 4
+            console.print(
+                textwrap.fill(
+                    phrases, console.width, initial_indent=indent, subsequent_indent=indent
+                )
+            )
+        console.print()
     for run in runs:
         if not run.is_finished:
-            state = f"interrupted; resume with: cagepool train --resume {run.path}"
-            console.print(f"{run.path}: {state}", soft_wrap=True)
+            resume = resume_command("train", run.path, run.settings)
+            console.print(f"{run.path}: interrupted; resume with: {resume}", soft_wrap=True)
         if run.replaced:
             console.print(f"{run.path}: {actors_replaced(run.replaced)}", soft_wrap=True)
+
+
+def _cells(run: RunSummary) -> dict[str, str]:
+    episodes = (
+        f"{run.episodes:,}" if run.is_finished else f"{run.episodes:,}/{run.total_episodes:,}"
+    )
+    cage = {"red": run.red_agent, "edition": run.edition}
+    return {
+        **(cage if run.env in CAGE_ENVS else {"env": run.env, "edition": "-"}),
+        "episodes": episodes,
+        "best eval": f"{run.check.mean:.2f}" if run.check else "-",
+        "total": _format_optional(run.total),
+    }
+
+
+def _search_line(search: SearchSummary) -> str:
+    trainings = f"{search.trainings} {'training' if search.trainings == 1 else 'trainings'}"
+    counts = f"{trainings}, {search.episodes:,}/{search.total_episodes:,} episodes"
+    line = f"{search.path}: search ({search.method}) against {search.red_agent}, {counts}"
+    if search.best_order is not None:
+        line += f", best {search.best_order} {search.best_reward:.2f}"
+    if not search.is_finished:
+        line += f"; interrupted; resume with: {resume_command('search', search.path, {})}"
+    return line
 
 
 def _format_optional(score: Score | None) -> str:
@@ -106,26 +149,36 @@ def _print_best(console: Console, runs: Sequence[RunSummary]) -> None:
             soft_wrap=True,
         )
     for run in best_checks(runs).values():
-        game = f"{_opponent(run)}, edition {run.edition}, {run.max_steps} steps"
         console.print(
-            f"best evaluation, {game}: {run.path}, {_format_optional(run.check)}", soft_wrap=True
+            f"best evaluation, {_game(run)}: {run.path}, {_format_optional(run.check)}",
+            soft_wrap=True,
         )
 
 
-def _opponent(run: RunSummary) -> str:
-    """Red agents in CAGE-2, else the environment."""
-    return run.red_agent if run.env in CAGE_ENVS else run.env
+def _game(run: RunSummary) -> str:
+    if run.env not in CAGE_ENVS:
+        return run.env
+    return f"{run.red_agent}, edition {run.edition}, {run.max_steps} steps"
 
 
-def _state(run: RunSummary) -> str:
+def _state(run: RunSummary | SearchSummary) -> str:
     return "finished" if run.is_finished else "interrupted"
 
 
-def _as_dict(intact: Sequence[RunSummary], damaged: Sequence[DamagedRun]) -> dict[str, Any]:
+def _as_dict(
+    intact: Sequence[RunSummary], searches: Sequence[SearchSummary], damaged: Sequence[DamagedRun]
+) -> dict[str, Any]:
+    def listed(run: RunSummary | SearchSummary) -> dict[str, Any]:
+        is_other = isinstance(run, RunSummary) and run.env not in CAGE_ENVS
+        return {
+            **msgspec.to_builtins(run, enc_hook=str),
+            **(dict.fromkeys(CAGE_FIELDS) if is_other else {}),
+            "state": _state(run),
+        }
+
     return {
-        "runs": [
-            {**msgspec.to_builtins(run, enc_hook=str), "state": _state(run)} for run in intact
-        ],
+        "runs": [*map(listed, intact)],
+        "searches": [*map(listed, searches)],
         "damaged": [{"path": str(run.path), "fault": run.fault} for run in damaged],
         "differing": differing_settings(intact),
         "best": {edition: str(run.path) for edition, run in best_totals(intact).items()},

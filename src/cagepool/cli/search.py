@@ -1,14 +1,14 @@
 """`cagepool search`: search the workflow orders, print the progress and the ranking."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from tyro.conf import arg
+from tyro.conf import Fixed, arg
 
 from cagepool import _optional, runs
 from cagepool.cli.args import (
@@ -19,19 +19,20 @@ from cagepool.cli.args import (
     PpoFlags,
     RunFlags,
     Unchecked,
+    check_named_code,
     flag_errors,
     group_flags,
     parse,
+    resume_command,
 )
-from cagepool.cli.display import CommandConsole, SearchDisplay
-from cagepool.cli.train import check_unchanged, ray_connection, stop_on_interrupt
+from cagepool.cli.display import CommandConsole, SearchDisplay, command_line
+from cagepool.cli.train import check_env, check_unchanged, ray_connection, stop_on_interrupt
 from cagepool.runs.schema import DECISIONS, ORDERS, DecisionRow, OrderRow
 from cagepool.search.config import SearchConfig, StrategyConfig
 from cagepool.sim.features import FeatureConfig
 
 LIBRARIES = ("torch", "tensorboard", "safetensors", "sklearn")
 RANKING_ROWS = 10
-SET_BY_SEARCH = "Set by the search; do not use."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class StrategyFlags(Unchecked, StrategyConfig):
 class BudgetFlags(RunFlags):
     """Run: budget, seed, evaluations and checkpoints."""
 
-    start_from: Annotated[str | None, arg(help=SET_BY_SEARCH), NO_DEFAULT] = None
+    start_from: Fixed[str | None] = None
     total_episodes: int = RunFlags.total_episodes
     """Training episodes of all orders together. The search never exceeds this budget."""
     n_evals: int = 0
@@ -54,15 +55,15 @@ class BudgetFlags(RunFlags):
 class SearchPpoFlags(PpoFlags):
     """PPO hyper-parameters, under the names of Stable-Baselines3, and the networks."""
 
-    overlap: Annotated[bool, arg(name="async", help=SET_BY_SEARCH)] = False
+    overlap: Fixed[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOrderFlags(OrderFlags):
     """Workflow order: alignment reward, compliance and early stopping."""
 
-    order: Annotated[str | None, arg(help=SET_BY_SEARCH), NO_DEFAULT] = None
-    universal: Annotated[bool, arg(help=SET_BY_SEARCH)] = False
+    order: Fixed[str | None] = None
+    universal: Fixed[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,8 @@ def _default_flags(arguments: Sequence[str]) -> Search:
     parser.add_argument("--resume", nargs="?")
     known, _ = parser.parse_known_args(arguments)
     config = _read_config(Path(known.resume)) if known.resume else SearchConfig()
+    if known.resume:
+        check_named_code(config.as_dict(), arguments, known.resume)
     return Search(
         **group_flags(config)
         | {
@@ -121,29 +124,32 @@ def parse_search(arguments: Sequence[str]) -> Search:
 
 def search(command: Search) -> None:
     """Run or resume a search and print its ranking."""
+    check_env(command.env)
     with (
         _optional.require("a search", "search", *LIBRARIES),
         flag_errors(SearchConfig),
-        ray_connection(command.env, command.ray_address),
+        ray_connection(command.env, command.ray_address) as set_remedy,
     ):
-        _search(command)
+        _search(command, set_remedy)
 
 
-def _search(command: Search) -> None:
+def _search(command: Search, set_remedy: Callable[[str], None]) -> None:
     from cagepool.search import search  # noqa: PLC0415 - takes a second to load
 
     run = _open_or_create(command)
+    hint = resume_command("search", run.path, run.settings)
+    set_remedy(f"resume with: {hint}")
     console = CommandConsole()
     console.print(f"search folder: {run.path}", soft_wrap=True)
     config = _read_config(run.path)
     with stop_on_interrupt(console) as should_stop, SearchDisplay(console, config) as display:
         finished = search.search(run, display, should_stop)
     if not finished:
-        console.print(f"stopped; resume with: cagepool search --resume {run.path}", soft_wrap=True)
+        console.print(f"stopped; resume with: {hint}", soft_wrap=True)
         raise KeyboardInterrupt
     _print_ranking(console, run.path)
     _print_restarts(console, run.path)
-    console.print(f"write a report with: cagepool report {run.path}", soft_wrap=True)
+    console.print(f"write a report with: {command_line('report', run.path)}", soft_wrap=True)
 
 
 def _open_or_create(command: Search) -> runs.Run:
@@ -157,7 +163,8 @@ def _open_or_create(command: Search) -> runs.Run:
     if command.resume is None:
         now = datetime.now().astimezone()
         name = f"{now:%Y%m%d-%H%M%S}-search-{command.env.red_agent}-seed{command.run.seed}"
-        return create(command.out or Path("runs") / name, config)
+        path = command.out or Path("runs") / name
+        return create(path, config, numbered=command.out is None)
     if command.out is not None:
         raise ValueError(f"a resumed search stays in its folder, got --out {str(command.out)!r}")
     run = runs.open_run(command.resume)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # needs SciPy
     from cagepool.bench.compare import Change, Comparison
 
 NOTABLE_LOAD = 0.1  # share of the machine that other processes used
+MAX_WIDTH = 1000  # of a table that is measured, not printed
+FULL_WIDTH = 75  # of a terminal that has room between columns
 VERDICT_STYLES = {"slower": "red", "faster": "green", "no change": ""}
 
 
@@ -41,19 +43,46 @@ def print_scores(
     episodes = f"{trial.episodes} episodes against each red, seed {trial.seed}"
     console.print(f"{name}, {edition}, {episodes}", soft_wrap=True)
     console.print("mean total reward ± standard error")
-    table = Table(Column("red", overflow="fold"), box=box.SIMPLE_HEAD)
-    for length in trial.lengths:
-        table.add_column(f"{length} steps", justify="right", no_wrap=True)
-    for red, scores in result.scores.items():
-        table.add_row(red, *map(format_score, scores.values()))
-        for reference in references:
-            cells = (reference.cells[red].get(length, "") for length in trial.lengths)
-            table.add_row(f"  {reference.name}", *cells, style="dim")
-    console.print(table)
+    table = _wide_table(result, references)
+    fits = table.__rich_measure__(console, console.options.update(width=MAX_WIDTH)).maximum
+    console.print(table if fits <= console.width else _narrow_table(result, references))
     if result.total:
         console.print(f"total of the nine cells: {format_score(result.total)}")
         for reference in references:
             console.print(f"  {reference.name}: {reference.total}", style="dim")
+
+
+def _wide_table(result: ScoreTable, references: Sequence[ReferenceScores]) -> Table:
+    """One row per red agent, one column per length."""
+    table = Table(Column("red", no_wrap=True), box=box.SIMPLE_HEAD)
+    for length in result.trial.lengths:
+        table.add_column(f"{length} steps", justify="right", no_wrap=True)
+    for red, scores in result.scores.items():
+        table.add_row(red, *map(format_score, scores.values()))
+        for reference in references:
+            cells = (reference.cells[red].get(length, "") for length in result.trial.lengths)
+            table.add_row(f"  {reference.name}", *cells, style="dim")
+    return table
+
+
+def _narrow_table(result: ScoreTable, references: Sequence[ReferenceScores]) -> Table:
+    """One row per red agent and length."""
+    columns = [Column(name, justify="right", no_wrap=True) for name in ("steps", "score")]
+    table = Table(Column("red", no_wrap=True), *columns, box=box.SIMPLE_HEAD)
+    for red, scores in result.scores.items():
+        for length, score in scores.items():
+            table.add_row(red, str(length), format_score(score))
+            for reference in references:
+                cell = reference.cells[red].get(length, "")
+                table.add_row(f"  {reference.name}", "", cell, style="dim")
+    return table
+
+
+def figures_table(console: Console, first: str, columns: Sequence[str]) -> Table:
+    """An empty table of a name and figures, without space between columns if that is scarce."""
+    padding = (0, 1) if console.width >= FULL_WIDTH else (0, 0)
+    figures = [Column(name, justify="right") for name in columns]
+    return Table(Column(first, no_wrap=True), *figures, box=box.SIMPLE_HEAD, padding=padding)
 
 
 def print_bench_result(console: Console, result: BenchResult) -> None:

@@ -1,7 +1,6 @@
 """`cagepool train`: train a policy and write its run folder."""
 
 import argparse
-import json
 import os
 import signal
 import threading
@@ -25,12 +24,19 @@ from cagepool.cli.args import (
     OrderFlags,
     PpoFlags,
     RunFlags,
+    allow_local_modules,
+    check_named_code,
     flag_errors,
     flag_of,
     group_flags,
     parse,
+    resume_command,
 )
-from cagepool.cli.display import CommandConsole, TrainDisplay, actors_replaced
+from cagepool.cli.display import CommandConsole, TrainDisplay, actors_replaced, command_line
+from cagepool.cyborg import CybORGNotFoundError, locate
+from cagepool.envs.env_fns import find_env_fn
+from cagepool.envs.make import CYBORG
+from cagepool.envs.reward_hook import try_reward
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.runs.listing import replaced_actors
 from cagepool.sim.features import FeatureConfig
@@ -94,30 +100,41 @@ def _read_defaults(arguments: Sequence[str]) -> Train:
     parser.add_argument("--config", nargs="?")
     parser.add_argument("--resume", nargs="?")
     flags, _ = parser.parse_known_args(arguments)
-    settings: Settings = runs.open_run(flags.resume).settings if flags.resume else {}
+    settings: Settings = {}
+    if flags.resume:
+        settings = runs.open_run(flags.resume).settings
+        check_named_code(settings, arguments, flags.resume)
     if flags.preset:
         with flag_errors():
             settings = merge_settings(settings, preset_settings(flags.preset))
     if flags.config:
-        settings = merge_settings(settings, _read_settings(Path(flags.config)))
+        read = _read_settings(Path(flags.config))
+        check_named_code(read, arguments, flags.config)
+        settings = merge_settings(settings, read)
     return Train(**group_flags(TrainConfig.from_dict(settings)))
 
 
 def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
+    check_env(read_config(command).env)  # before the libraries of training, which load slowly
     # OpenMP threads that spin-wait would take the cores from the rollout threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):
         from cagepool.train import runner  # noqa: PLC0415 - slow import
 
-    with flag_errors(), ray_connection(command.env, command.ray_address):
-        _train(command, runner.train)
+    with flag_errors(), ray_connection(command.env, command.ray_address) as set_remedy:
+        _train(command, runner.train, set_remedy)
 
 
 def _train(
-    command: Train, train_run: Callable[[runs.Run, TrainDisplay, Callable[[], bool]], bool]
+    command: Train,
+    train_run: Callable[[runs.Run, TrainDisplay, Callable[[], bool]], bool],
+    set_remedy: Callable[[str], None],
 ) -> None:
     run = open_run_folder(command)
+    resume = resume_command("train", run.path, run.settings)
+    remedy = f"resume from the last checkpoint with: {resume}"
+    set_remedy(remedy)
     console = CommandConsole()
     console.print(f"run folder: {run.path}", soft_wrap=True)
     config = TrainConfig.from_dict(run.settings)
@@ -129,18 +146,19 @@ def _train(
             run.discard_if_unused()
         raise
     except OSError as error:  # such as a full disk
-        remedy = f"resume from the last checkpoint with: cagepool train --resume {run.path}"
         raise OSError(f"the run had to stop: {error}; {remedy}") from error
     if not finished:
-        console.print(f"stopped; resume with: cagepool train --resume {run.path}", soft_wrap=True)
+        console.print(f"stopped; resume with: {resume}", soft_wrap=True)
         raise KeyboardInterrupt
+    if command.resume is not None and not display.has_updates:
+        console.print("the run is finished: there was nothing to resume")
     if replaced := replaced_actors(run):
         console.print(f"{actors_replaced(replaced)}; their rollouts were collected again")
     if config.order.order is not None:
         _print_outcome(console, run)
     if config.env.id in CAGE_ENVS:
-        console.print(f"evaluate it with: cagepool evaluate {run.path}", soft_wrap=True)
-    console.print(f"write a report with: cagepool report {run.path}", soft_wrap=True)
+        console.print(f"evaluate it with: {command_line('evaluate', run.path)}", soft_wrap=True)
+    console.print(f"write a report with: {command_line('report', run.path)}", soft_wrap=True)
 
 
 def _print_outcome(console: Console, run: runs.Run) -> None:
@@ -182,12 +200,15 @@ def stop_on_interrupt(console: Console) -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def ray_connection(env: EnvConfig, address: str | None) -> Iterator[None]:
+def ray_connection(env: EnvConfig, address: str | None) -> Iterator[Callable[[str], None]]:
     """Connect to a Ray cluster, or start one, if the backend is ray.
 
     Args:
         env: Settings of the environments.
         address: Address of the cluster; none: `RAY_ADDRESS`, else a new local cluster.
+
+    Yields:
+        Sets what standard error says about going on if Ray ends this process.
 
     Raises:
         ValueError: there is no usable cluster at the address, or the backend is not ray.
@@ -195,16 +216,41 @@ def ray_connection(env: EnvConfig, address: str | None) -> Iterator[None]:
     if env.backend != "ray":
         if address is not None:
             raise ValueError(f"--ray-address needs --backend ray, got {env.backend}")
-        yield
+        yield lambda _remedy: None
         return
     with _optional.require("backend ray", "ray", "ray"):
         from cagepool.train.ray import cluster_connection  # noqa: PLC0415 - slow import
-    with cluster_connection(address or os.environ.get("RAY_ADDRESS"), env.ray_actors):
-        yield
+    address = address or os.environ.get("RAY_ADDRESS")
+    with cluster_connection(address, env.ray_actors) as set_remedy:
+        yield set_remedy
 
 
-def open_run_folder(command: Train) -> runs.Run:
-    """Create the run folder, or open the one to resume."""
+def check_env(env: EnvConfig) -> None:
+    """Check that the environment and the reward function exist, perhaps in the current folder.
+
+    Raises:
+        ValueError: one does not, or the environment is CybORG and CybORG is not installed.
+    """
+    allow_local_modules(*vars(env).values())
+    if env.id == CYBORG:
+        try:
+            locate.load()
+        except CybORGNotFoundError as error:
+            raise ValueError(str(error)) from error
+    elif not env.is_cage:
+        with flag_errors():
+            find_env_fn(env.id)
+    if env.reward is not None:
+        with flag_errors():
+            try_reward(env.reward)
+
+
+def read_config(command: Train) -> TrainConfig:
+    """The configuration of a command.
+
+    Raises:
+        ValueError: a setting has a value that is not allowed.
+    """
     settings = command.settings()
     if command.fixed_episodes is not None:
         settings["run"]["total_episodes"] = command.fixed_episodes
@@ -212,11 +258,16 @@ def open_run_folder(command: Train) -> runs.Run:
     if command.run.start_from is not None:  # absolute: the run may be resumed from elsewhere
         settings["run"]["start_from"] = str(Path(command.run.start_from).resolve())
     with flag_errors():
-        config = TrainConfig.from_dict(settings)
+        return TrainConfig.from_dict(settings)
+
+
+def open_run_folder(command: Train) -> runs.Run:
+    """Create the run folder, or open the one to resume."""
+    config = read_config(command)
     if command.resume is None:
-        return runs.create(
-            command.out or _default_folder(command), config.as_dict(), version("cagepool")
-        )
+        path = command.out or _default_folder(command)
+        numbered = command.out is None
+        return runs.create(path, config.as_dict(), version("cagepool"), numbered=numbered)
     if command.out is not None:
         raise ValueError(f"a resumed run stays in its folder, got --out {str(command.out)!r}")
     run = runs.open_run(command.resume)
@@ -243,12 +294,12 @@ def _default_folder(command: Train) -> Path:
 
 def _read_settings(path: Path) -> Settings:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"--config must be a JSON file, {path} is not: {error}") from error
-    if isinstance(content, dict) and "format" in content:
-        return runs.read_settings(path)
-    settings = content.get("settings", content) if isinstance(content, dict) else None
+        content = runs.read_json(path, dict[str, Any], follow_link=True)
+    except runs.RunFileError as error:
+        raise ValueError(f"--config must be a JSON file of settings: {error}") from error
+    if "format" in content:
+        return runs.read_settings(path, follow_link=True)
+    settings = content.get("settings", content)
     if not isinstance(settings, dict):
         raise ValueError(f"--config must be a JSON file of settings, {path} holds none")
     TrainConfig.from_dict(settings)  # check it before it is merged

@@ -1,7 +1,7 @@
 """Render the report pages; each page is one HTML file that needs no other file."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,24 +11,13 @@ import msgspec
 from markupsafe import Markup
 
 from cagepool.bench.schema import BenchResult, read_result
-from cagepool.report import breakdowns, plots, tables
+from cagepool.report import plots, tables
 from cagepool.report.bench_data import BenchData, to_bench_data
 from cagepool.report.run_data import RunData, read_runs
 from cagepool.report.search_data import SearchData, is_search_folder, read_search
 from cagepool.report.svg import series_name
 from cagepool.runs import flat_settings, replace_file
-from cagepool.sim.names import SUBNET_HOSTS
-
-ZONES = ("User", "Enterprise", "Operational")  # in the order in which red attacks them
-FOOTHOLD, TARGET, DEFENDER = "User0", "Op_Server0", "Defender"
-# A privileged session on the first host reveals the second one to red (docs/rules.md, 1.1).
-LINKS = (
-    ("User1", "Enterprise1"),
-    ("User2", "Enterprise1"),
-    ("User3", "Enterprise0"),
-    ("User4", "Enterprise0"),
-    ("Enterprise2", "Op_Server0"),
-)
+from cagepool.sim.network_layout import COLORS, FONT_SIZES, drawing_description
 
 
 def write_report(paths: Sequence[Path], out: Path) -> None:
@@ -67,22 +56,21 @@ def render_runs(runs: Sequence[RunData]) -> str:
     """Render the page about one run or several runs."""
     return _render(
         "run.html",
-        style=_static("page.css", "replay.css"),
+        style=_style("page.css", "replay.css"),
         script=_static("network.js", "chart.js", "replay.js"),
         runs=runs,
         summaries=[tables.run_figures(run, number) for number, run in enumerate(runs)],
         trained=[run for run in runs if run.metrics.get("update")],
         return_plot=plots.return_plot,
+        equal_runs=plots.equal_runs(runs),
         panel_plots=plots.panel_plots,
         score_tables=tables.score_tables(runs),
-        loss_bars=breakdowns.loss_bars(runs),
-        causes=breakdowns.CAUSES,
-        heat_maps={
-            run.name: breakdowns.heat_maps(run.evaluation) for run in runs if run.evaluation
-        },
-        time_bars=breakdowns.time_bars(runs),
-        time_parts=breakdowns.TIME_PARTS,
-        overlapped_seconds=breakdowns.overlapped_seconds,
+        loss_bars=tables.loss_bars(runs),
+        causes=tables.CAUSES,
+        heat_maps={run.name: tables.heat_maps(run.evaluation) for run in runs if run.evaluation},
+        time_bars=tables.time_bars(runs),
+        time_parts=tables.TIME_PARTS,
+        overlapped_seconds=tables.overlapped_seconds,
         settings=tables.settings_table(runs),
         replay=replay_json(runs),
     )
@@ -92,7 +80,7 @@ def render_search(search: SearchData) -> str:
     """Render the page about a search."""
     return _render(
         "search.html",
-        style=_static("page.css"),
+        style=_style("page.css"),
         search=search,
         class_colors={each.name: series_name(number) for number, each in enumerate(search.classes)},
         ranking_plot=plots.ranking_plot,
@@ -110,10 +98,10 @@ def render_benches(benches: Sequence[BenchData]) -> str:
     """Render the page about results of benches."""
     return _render(
         "bench.html",
-        style=_static("page.css"),
+        style=_style("page.css"),
         benches=benches,
         series_name=series_name,
-        rate_bars=plots.rate_bars,
+        rate_plot=plots.rate_plot,
         rate_curves=plots.rate_curves,
         efficiency_curves=plots.efficiency_curves,
         memory_curves=plots.memory_curves,
@@ -122,27 +110,14 @@ def render_benches(benches: Sequence[BenchData]) -> str:
 
 def replay_json(runs: Sequence[RunData]) -> Markup:
     """Network and recorded games for static/replay.js, safe inside a script element."""
-    zones = [{"name": zone, "hosts": sorted(SUBNET_HOSTS[zone], key=_position)} for zone in ZONES]
-    network = {
-        "zones": zones,
-        "links": LINKS,
-        "foothold": FOOTHOLD,
-        "target": TARGET,
-        "defender": DEFENDER,
-    }
     games = [
         {**msgspec.to_builtins(game), "run": run.name, "hosts": run.games.hosts}
         for run in runs
         if run.games
         for game in run.games.games
     ]
-    text = json.dumps({"network": network, "games": games}, separators=(",", ":"))
+    text = json.dumps({"network": drawing_description(), "games": games}, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
-
-
-def _position(host: str) -> tuple[int, str]:
-    """Sort key of a host in its zone: links do not cross, and blue's own host is last."""
-    return {FOOTHOLD: 0, TARGET: 0, "Enterprise1": 0, DEFENDER: 2}.get(host, 1), host
 
 
 def _write(page: str, out: Path) -> None:
@@ -169,6 +144,21 @@ def _render(template: str, **content: Any) -> str:
 def _static(*names: str) -> Markup:
     folder = resources.files("cagepool.report") / "static"
     return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
+
+
+def _style(*names: str) -> Markup:
+    """Style sheets, after the CSS variables of the layout that they use."""
+    light = {name: color for name, (color, _) in COLORS.items()}
+    dark = {name: color for name, (_, color) in COLORS.items()}
+    sizes = {f"size-{name}": f"{size:g}px" for name, size in FONT_SIZES.items()}
+    return Markup(
+        f"{_css_variables(light | sizes)}\n"
+        f"@media (prefers-color-scheme: dark) {{ {_css_variables(dark)} }}\n"
+    ) + _static(*names)
+
+
+def _css_variables(values: Mapping[str, str]) -> str:
+    return f":root {{ {' '.join(f'--{name}: {value};' for name, value in values.items())} }}"
 
 
 def _format_decimal(value: float, digits: int = 2) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from markupsafe import Markup
@@ -18,13 +19,16 @@ from matplotlib.ticker import (
     StrMethodFormatter,
 )
 
-from cagepool.report.bench_data import ContenderResult, Group, Sweep
+from cagepool.report.bench_data import Group, Sweep
 from cagepool.report.run_data import RunData
 from cagepool.report.search_data import SearchData, Training
 from cagepool.report.svg import color, series_color, svg_plot
 from cagepool.runs import Columns
 from cagepool.types import Float64s
 
+LineStyle: TypeAlias = Literal["solid"] | tuple[float, tuple[float, float]]
+
+DASH_LENGTH = 5.0  # in line widths, of curves that cover each other
 MAX_POINTS = 300  # per curve: more cannot be distinguished at this size
 SYMLOG_TICKS = (0, -5, -10, -20, -50, -100, -200, -500, -1000)
 RANKED_ORDERS = 25  # rows of the ranking plot
@@ -52,6 +56,7 @@ class PanelPlot:
 
 
 PANELS = (
+    Panel("shaped_return_mean", "Shaped return", "per episode, by the reward function of the run"),
     Panel("entropy", "Entropy", "of the policy; 0 is deterministic"),
     Panel("kl", "KL divergence", "between old and new policy, per update"),
     Panel("explained_variance", "Explained variance", "of returns by the critic; 1 is all"),
@@ -63,7 +68,7 @@ PANELS = (
     Panel("staleness", "Staleness", "updates between collection and use"),
     Panel("compliance", "Compliance", "share of fixes that follow the order"),
     Panel("coverage", "Coverage", "share of steps under threat with a fix"),
-    Panel("wasted_fixes", "Wasted fixes", "while no host is threatened"),
+    Panel("wasted_fixes_per_episode", "Wasted fixes per episode", "while no host is threatened"),
 )
 
 
@@ -74,8 +79,8 @@ def return_plot(runs: Sequence[RunData]) -> Markup:
     """Plot return against episodes: training mean and deviation, periodic evaluation and error."""
     label = "Return against episodes for " + ", ".join(run.name for run in runs)
     with svg_plot(label, 760, 350) as plot:
-        for number, run in enumerate(runs):
-            _draw_returns(plot.axes, run, number)
+        for run, look in zip(runs, _curve_looks(runs), strict=True):
+            _draw_returns(plot.axes, run, look)
         _compress_early_returns(plot.axes, runs)
         _format_episode_axis(plot.axes)
         plot.axes.set_ylabel("return per episode")
@@ -119,24 +124,57 @@ def _has_values(columns: Columns, name: str) -> bool:
     return bool(np.nan_to_num(columns.get(name, [])).any())
 
 
-def _draw_returns(axes: Axes, run: RunData, number: int) -> None:
-    run_color = series_color(number)
+@dataclass(frozen=True)
+class _CurveLook:
+    """How a curve is drawn that `sharers` runs have in common, of which it is number `rank`."""
+
+    color: str
+    rank: int
+    sharers: int
+
+    @property
+    def dashes(self) -> LineStyle:
+        """Solid, or dashes in the gaps of the other runs' dashes."""
+        if self.sharers == 1:
+            return "solid"
+        return -DASH_LENGTH * self.rank, (DASH_LENGTH, DASH_LENGTH * (self.sharers - 1))
+
+
+def equal_runs(runs: Sequence[RunData]) -> list[list[RunData]]:
+    """Groups of runs whose curves are equal, because seed and settings of training are."""
+    groups: dict[str, list[RunData]] = {}
+    for run in runs:
+        curves = {name: values for name, values in run.metrics.items() if "seconds" not in name}
+        groups.setdefault(repr([curves, run.checks.get("score")]), []).append(run)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _curve_looks(runs: Sequence[RunData]) -> list[_CurveLook]:
+    groups = equal_runs(runs)
+    looks = []
+    for number, run in enumerate(runs):
+        sharers = next((group for group in groups if run in group), [run])
+        looks.append(_CurveLook(series_color(number), sharers.index(run), len(sharers)))
+    return looks
+
+
+def _draw_returns(axes: Axes, run: RunData, look: _CurveLook) -> None:
     if _has_values(run.metrics, "return_mean"):
         episodes, mean, deviation = return_moments(run.metrics)
         band = (mean - deviation, mean + deviation)
-        axes.fill_between(episodes, *band, color=run_color, alpha=0.16, linewidth=0)
-        axes.plot(episodes, mean, color=run_color)
-    if _has_values(run.checks, "score"):
-        names = ["episodes", "score", "standard_error"]
-        episodes, score, error = downsample(run.checks, names, max_points=60)
+        axes.fill_between(episodes, *band, color=look.color, alpha=0.16, linewidth=0)
+        axes.plot(episodes, mean, color=look.color, linestyle=look.dashes)
+    if _has_values(run.evaluations, "mean"):
+        names = ["episodes", "mean", "error"]
+        episodes, mean, error = downsample(run.evaluations, names, max_points=60)
         axes.errorbar(
             episodes,
-            score,
+            mean,
             error,
-            fmt="o",
-            markersize=3.6,
-            color=run_color,
-            markerfacecolor=color("surface"),
+            fmt="x" if run.averages_lengths else "o",
+            markersize=4.6 + 3 * look.rank,
+            color=look.color,
+            markerfacecolor="none" if look.rank else color("surface"),
             elinewidth=1,
             zorder=3,
         )
@@ -158,10 +196,12 @@ def _compress_early_returns(axes: Axes, runs: Sequence[RunData]) -> None:
 
 def _panel_svg(runs: Sequence[RunData], panel: Panel) -> Markup:
     with svg_plot(f"{panel.title} against episodes", 240, 130) as plot:
-        for number, run in enumerate(runs):
+        for run, look in zip(runs, _curve_looks(runs), strict=True):
             if _has_values(run.metrics, panel.column):
-                points = downsample(run.metrics, ["episodes", panel.column], max_points=150)
-                plot.axes.plot(*points, color=series_color(number), linewidth=1.2)
+                episodes, values = downsample(run.metrics, ["episodes", panel.column], 150)
+                plot.axes.plot(
+                    episodes, values, color=look.color, linestyle=look.dashes, linewidth=1.2
+                )
         plot.axes.yaxis.set_major_locator(MaxNLocator(4))
         _format_episode_axis(plot.axes, label=False)
     return plot.svg
@@ -247,10 +287,9 @@ def prediction_plot(search: SearchData) -> Markup:
                                   passes=training.passes, error_x=deviation,
                                   error_y=training.standard_error)  # fmt: skip
             marker.draw(plot.axes, search)
-        if predicted:
-            rewards = [training.reward for training, _ in predicted]
-            ends = [min(rewards), max(rewards)]
-            plot.axes.plot(ends, ends, color=color("muted"), linewidth=0.8, linestyle="--")
+        limits = plot.axes.axis()  # of the data: the line must not move them
+        plot.axes.axline((0, 0), slope=1, color=color("muted"), linewidth=0.8, linestyle="--")
+        plot.axes.axis(limits)
         plot.axes.set_xlabel("predicted before training ± deviation")
         plot.axes.set_ylabel("measured after training")
     return plot.svg
@@ -296,24 +335,38 @@ def _best_so_far(trainings: Iterable[Training]) -> tuple[list[int], list[float]]
 # Benchmarks
 
 
-def rate_bars(bench: str, group: Group) -> Markup:
-    """Plot median rates as bars, with a line from the lower to the upper quartile."""
+def rate_plot(bench: str, group: Group) -> Markup:
+    """Plot median rates with a line from the lower to the upper quartile.
+
+    Medians are bars from 0, or points on a logarithmic axis, where a bar's length means nothing.
+    """
     height = 60 + BAR_ROW_HEIGHT * len(group.contenders)
     with svg_plot(f"Steps per second, {bench}: {group.title}", 760, height) as plot:
         axes = plot.axes
         names = list(dict.fromkeys(contender.name for contender in group.contenders))
+        rates = [contender.rates[1] for contender in group.contenders]
+        is_logarithmic = max(rates) / min(rates) > LOG_SCALE_RATIO
         for row, contender in enumerate(group.contenders):
             low, median, high = contender.rates
-            axes.barh(row, median, height=0.62, color=series_color(names.index(contender.name)))
+            row_color = series_color(names.index(contender.name))
+            if is_logarithmic:
+                axes.plot(median, row, "o", color=row_color, markersize=7)
+            else:
+                axes.barh(row, median, height=0.62, color=row_color)
             axes.plot([low, high], [row, row], color=color("ink"), linewidth=1.2)
             axes.annotate(
-                _format_rate(median), (high, row), (5, 0), textcoords="offset points", va="center"
+                _format_rate(median), (high, row), (8, 0), textcoords="offset points", va="center"
             )
         axes.set_yticks(range(len(group.contenders)), map(group.label, group.contenders))
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x")
-        _format_rate_axis(axes, group.contenders)
+        if is_logarithmic:
+            axes.set_xscale("log")
+            axes.set_xlim(left=min(rates) / 2)
+        axes.margins(x=0.12)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axes.set_xlabel("steps per second")
     return plot.svg
 
 
@@ -384,16 +437,6 @@ def _use_log_y_axis(axes: Axes, formatter: Formatter) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(formatter)
     axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _format_rate_axis(axes: Axes, contenders: Iterable[ContenderResult]) -> None:
-    rates = [contender.rates[1] for contender in contenders]
-    if max(rates) / min(rates) > LOG_SCALE_RATIO:
-        axes.set_xscale("log")
-        axes.set_xlim(left=min(rates) / 3)
-    axes.margins(x=0.12)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.set_xlabel("steps per second")
 
 
 def _format_size_axis(axes: Axes, sweep: Sweep) -> None:

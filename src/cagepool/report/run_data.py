@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
 
 from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool.evaluate.rollout import OFFICIAL_LENGTHS
 from cagepool.runs import Columns, Run, open_run
 from cagepool.runs.schema import GAMES, EvaluationFile, GamesFile, WorkflowFile
 from cagepool.sim.names import HOST_SUBNET
@@ -38,6 +41,32 @@ class RunData:
     def red_agent(self) -> str:
         """Red agent of the training."""
         return str(self.settings.get("env", {}).get("red_agent", ""))
+
+    @property
+    def averages_lengths(self) -> bool:
+        """Whether the evaluations of an older folder average several lengths of an episode.
+
+        Their returns of whole episodes are not known.
+        """
+        steps = int(self.settings.get("env", {}).get("max_steps", 0))
+        several_lengths = self.is_cage and steps > OFFICIAL_LENGTHS[0]
+        return several_lengths and self._has_check("score") and not self._has_check("return_mean")
+
+    @property
+    def evaluations(self) -> Columns:
+        """Periodic evaluations: episodes, score that selects the best policy, mean and error.
+
+        The mean is that of returns, or of scores where only these are known.
+        """
+        has_returns = self._has_check("return_mean")
+        mean, error = (
+            ("return_mean", "return_error") if has_returns else ("score", "standard_error")
+        )
+        names = {"episodes": "episodes", "score": "score", "mean": mean, "error": error}
+        return {name: self.checks.get(column, []) for name, column in names.items()}
+
+    def _has_check(self, column: str) -> bool:
+        return any(isfinite(value) for value in self.checks.get(column, []))
 
     @property
     def is_cage(self) -> bool:
@@ -74,12 +103,25 @@ def _read(run: Run, name: str) -> RunData:
         name=name,
         path=run.path,
         settings=dict(run.settings),
-        metrics=run.metrics(),
+        metrics=_with_wasted_fixes_per_episode(run.metrics()),
         checks=run.checks(),
         evaluation=run.evaluation(),
         games=_games(run),
         outcome=run.workflow(),
     )
+
+
+def _with_wasted_fixes_per_episode(metrics: Columns) -> Columns:
+    """Compute the column for updates of older versions, which have the sum of their episodes."""
+    name = "wasted_fixes_per_episode"
+    ended = [end - start for start, end in pairwise([0.0, *metrics.get("episodes", [])])]
+    known = metrics.get(name, [nan] * len(ended))
+    sums = metrics.get("wasted_fixes", known)
+    per_episode = [
+        wasted / episodes if isnan(value) and episodes else value
+        for value, wasted, episodes in zip(known, sums, ended, strict=True)
+    ]
+    return {**metrics, name: per_episode}
 
 
 def _games(run: Run) -> GamesFile | None:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 _POINTS_PER_INCH = 72
+MAX_ENLARGEMENT = 1.35  # of a plot that has more room: its text grows with it
 _SERIES = tuple(f"series-{number}" for number in range(1, 7))
 # Matplotlib cannot write CSS variables. Each variable of static/page.css has a placeholder color
 # that no plot uses otherwise; `_to_css_colors` replaces the placeholders in the finished SVG.
@@ -88,13 +89,15 @@ def svg_plot(label: str, width: int, height: int) -> Iterator[SvgPlot]:
         yield plot
         text = io.StringIO()
         plot.figure.savefig(text, format="svg", metadata=_NO_METADATA)
-    plot.svg = _inline(text.getvalue(), label)
+    plot.svg = _inline(text.getvalue(), label, max_width=round(width * MAX_ENLARGEMENT))
 
 
-def _inline(document: str, label: str) -> Markup:
+def _inline(document: str, label: str, max_width: int) -> Markup:
     """The `<svg>` element of an SVG document without the XML prolog, in a labeled block."""
     svg = _to_css_colors(document[document.index("<svg") :])
-    opening = Markup('<div class="plot" role="img" aria-label="{}">').format(label)
+    opening = Markup(
+        '<div class="plot" role="img" aria-label="{}" style="max-width: {}px">'
+    ).format(label, max_width)
     return opening + Markup(svg) + Markup("</div>")
 
 

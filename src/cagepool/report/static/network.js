@@ -1,22 +1,5 @@
-// Draws the network as SVG: layout of hosts and zones, and their state at one step.
-
-const CARD = { width: 184, height: 88, gap: 24 };
-const CELL_WIDTH = 78;
-const ZONE = { padding: 14, heading: 30, gap: 40 };
-const ACCESS = ["none", "user", "privileged"];
-const BELIEF = ["none", "unknown", "user", "privileged"];
-const ACTIVITY = ["", "saw scan", "saw exploit"];
-const KNOWN = ["", "address", "scanned"];
-const WORDS = { none: "clean", unknown: "unknown", user: "user", privileged: "privileged" };
-const RED_WORDS = {
-  DiscoverRemoteSystems: "sweep",
-  DiscoverNetworkServices: "scan",
-  ExploitRemoteService: "exploit",
-  PrivilegeEscalate: "escalate",
-  Impact: "impact",
-  Sleep: "sleep",
-};
-const DECOYS_SHOWN = 3;
+// Draws the network as SVG at one step of a game. Positions, sizes and words are those of
+// sim/network_layout.py, which the frames of render_mode="rgb_array" are drawn by too.
 
 function element(name, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -29,69 +12,13 @@ function mark(success) {
   return success === null ? "" : success ? " ✓" : " ✗";
 }
 
-/** Positions of zones and host cards: side by side, or stacked on narrow screens. */
-function layout(network, narrow) {
-  return narrow ? stacked(network) : sideBySide(network);
+/** Path of a cubic Bezier curve. */
+function path([start, ...rest]) {
+  return `M${start.join(" ")}C${rest.flat().join(" ")}`;
 }
 
-function zoneWidth(columns, between) {
-  return 2 * ZONE.padding + columns * CARD.width + (columns - 1) * between;
-}
-
-function zoneHeight(rows) {
-  return ZONE.heading + ZONE.padding + rows * (CARD.height + CARD.gap) - CARD.gap + ZONE.padding;
-}
-
-function cardTop(zoneTop, row) {
-  return zoneTop + ZONE.heading + ZONE.padding + row * (CARD.height + CARD.gap);
-}
-
-/** The foothold of red has a column of its own on the left: attacks run from left to right. */
-function sideBySide({ zones, foothold }) {
-  const places = { zones: {}, hosts: {} };
-  let left = 0;
-  const rows = 4;
-  for (const { name, hosts } of zones) {
-    const hasFoothold = hosts.includes(foothold);
-    const width = zoneWidth(hasFoothold ? 2 : 1, 44);
-    places.zones[name] = { x: left, y: 0, width, height: zoneHeight(rows) };
-    const others = hosts.filter((host) => host !== foothold);
-    const x = left + width - ZONE.padding - CARD.width;
-    others.forEach((host, row) => (places.hosts[host] = { x, y: cardTop(0, row) }));
-    if (hasFoothold) places.hosts[foothold] = { x: left + ZONE.padding, y: cardTop(0, (rows - 1) / 2) };
-    left += width + ZONE.gap;
-  }
-  return { ...places, width: left - ZONE.gap, height: zoneHeight(rows) };
-}
-
-function stacked({ zones }) {
-  const places = { zones: {}, hosts: {} };
-  const width = zoneWidth(2, 20);
-  let top = 0;
-  for (const { name, hosts } of zones) {
-    const height = zoneHeight(Math.ceil(hosts.length / 2));
-    places.zones[name] = { x: 0, y: top, width, height };
-    hosts.forEach((host, number) => {
-      const x = ZONE.padding + (number % 2) * (CARD.width + 20);
-      places.hosts[host] = { x, y: cardTop(top, Math.floor(number / 2)) };
-    });
-    top += height + 16;
-  }
-  return { ...places, width, height: top - 16 };
-}
-
-/** Path of a curve from one card to the edge of another. */
-function route(from, to) {
-  const middle = CARD.height / 2;
-  if (to.x > from.x) {
-    const [x1, y1, x2, y2] = [from.x + CARD.width, from.y + middle, to.x - 3, to.y + middle];
-    const bend = Math.max(20, (x2 - x1) * 0.5);
-    return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
-  }
-  const x1 = from.x + CARD.width / 2;
-  const x2 = to.x + CARD.width / 2;
-  const [y1, y2] = [from.y + CARD.height, to.y - 3];
-  return `M${x1} ${y1}C${x1} ${y1 + 40} ${x2} ${y2 - 40} ${x2} ${y2}`;
+function textWidth(text, { character, padding }) {
+  return text.length * character + padding;
 }
 
 class Network {
@@ -108,7 +35,7 @@ class Network {
     const narrow = this.container.clientWidth < 620;
     if (narrow === this.narrow) return;
     this.narrow = narrow;
-    this.places = layout(this.network, narrow);
+    this.places = this.network.layouts[narrow ? "narrow" : "wide"];
     this.draw();
     if (this.shown) this.show(...this.shown);
   }
@@ -119,15 +46,13 @@ class Network {
     this.svg.setAttribute("aria-label", "Network of 13 hosts in three subnets");
     this.svg.append(this.patterns());
     this.zones = {};
+    const { padding, baseline, radius } = this.network.shapes.zone;
     for (const [name, { x, y, ...size }] of Object.entries(zones)) {
-      this.zones[name] = element("rect", { class: "zone", x, y, rx: 10, ...size });
-      const title = element("text", { class: "zone-name", x: x + ZONE.padding, y: y + 24 }, name);
+      this.zones[name] = element("rect", { class: "zone", x, y, rx: radius, ...size });
+      const title = element("text", { class: "zone-name", x: x + padding, y: y + baseline }, name);
       this.svg.append(this.zones[name], title);
     }
-    for (const [from, to] of this.network.links) {
-      const d = route(this.places.hosts[from], this.places.hosts[to]);
-      this.svg.append(element("path", { class: "link", d }));
-    }
+    for (const link of this.places.links) this.svg.append(element("path", { class: "link", d: path(link) }));
     this.layer = element("g");
     this.svg.append(this.layer);
     this.container.replaceChildren(this.svg);
@@ -162,113 +87,134 @@ class Network {
   }
 
   attack(turn, target) {
-    const { hosts } = this.places;
-    const { foothold } = this.network;
-    if (!(target in hosts) || target === foothold) return [];
+    const curve = this.places.attacks[target];
+    if (!curve) return [];
     const failed = turn.red_success === false ? " failed" : "";
-    return [element("path", { class: `attack${failed}`, d: route(hosts[foothold], hosts[target]) })];
+    return [element("path", { class: `attack${failed}`, d: path(curve) })];
   }
 
   service(turn) {
-    const zone = this.places.zones[this.network.zones.at(-1).name];
-    const place = { x: zone.x + zone.width - ZONE.padding, y: zone.y + 24 };
+    const { padding, baseline } = this.network.shapes.zone;
+    const zone = Object.values(this.places.zones).at(-1);
+    const place = { x: zone.x + zone.width - padding, y: zone.y + baseline };
     const text = turn.stopped ? "OTService stopped" : "OTService runs";
     return element("text", { class: `service ${turn.stopped ? "stopped" : ""}`, ...place }, text);
   }
 
   card(host, index, turn) {
-    const { x, y } = this.places.hosts[host];
-    const truth = ACCESS[turn.access[index]];
-    const belief = BELIEF[turn.belief[index]];
+    const [x, y] = this.places.hosts[host];
+    const { words, shapes, foothold, target } = this.network;
+    const { card, cell } = shapes;
+    const truth = words.access[turn.access[index]];
+    const belief = words.belief[turn.belief[index]];
+    const activity = words.activity[turn.activity[index]];
     const decoys = turn.decoys[index];
     const spoken = [
-      `${host}: truth ${WORDS[truth]}, blue sees ${WORDS[belief]}`,
-      ACTIVITY[turn.activity[index]].replace("saw", "blue saw an attempt to"),
+      `${host}: truth ${words.levels[truth]}, blue sees ${words.levels[belief]}`,
+      activity.replace("saw", "blue saw an attempt to"),
       decoys.length ? `decoys ${decoys.join(", ")}` : "",
     ];
     const label = spoken.filter(Boolean).join("; ");
     const group = element("g", { transform: `translate(${x} ${y})`, role: "img", "aria-label": label });
     group.classList.toggle("by-blue", turn.blue_target === host);
     group.classList.toggle("by-red", turn.red.split(" ")[1] === host);
-    group.classList.toggle("broken", turn.stopped && host === this.network.target);
+    group.classList.toggle("broken", turn.stopped && host === target);
     group.dataset.host = host;
+    const known = { cx: card.known_x, cy: card.known_y, r: card.known_radius };
     group.append(
       element("title", {}, label),
-      element("rect", { class: "card", width: CARD.width, height: CARD.height, rx: 8 }),
-      element("circle", { class: `known ${KNOWN[turn.known[index]]}`, cx: 15, cy: 18, r: 3.6 }),
-      element("text", { class: "name", x: 26, y: 22.5 }, host),
-      ...this.cell(10, "truth", truth),
-      ...this.cell(CARD.width - 10 - CELL_WIDTH, "blue sees", belief),
+      element("rect", { class: "card", width: card.width, height: card.height, rx: card.radius }),
+      element("circle", { class: `known ${words.known[turn.known[index]]}`, ...known }),
+      element("text", { class: "name", x: card.name_x, y: card.name_baseline }, host),
+      ...this.cell(card.padding, "truth", truth),
+      ...this.cell(card.width - card.padding - cell.width, "blue sees", belief),
     );
-    if (turn.activity[index]) group.append(this.saw(ACTIVITY[turn.activity[index]]));
+    if (activity) group.append(this.saw(activity));
     // Blue cannot clear the foothold: truth and belief always differ there.
-    if (host === this.network.foothold) group.append(this.note("red's foothold"));
+    if (host === foothold) group.append(activity ? "" : this.note("red's foothold"));
     else if (truth !== belief) group.append(this.unlike());
     if (decoys.length) group.append(this.decoys(decoys));
     return group;
   }
 
   cell(x, caption, level) {
-    const size = { width: CELL_WIDTH, height: 33, rx: 4 };
+    const { y, width, height, radius, text_x, caption_baseline, value_baseline } = this.network.shapes.cell;
+    const left = x + text_x;
     return [
-      element("rect", { class: `cell ${level}-cell`, x, y: 32, ...size }),
-      element("text", { class: `caption on-${level}`, x: x + 7, y: 44 }, caption),
-      element("text", { class: `value on-${level}`, x: x + 7, y: 58.5 }, WORDS[level]),
+      element("rect", { class: `cell ${level}-cell`, x, y, width, height, rx: radius }),
+      element("text", { class: `caption on-${level}`, x: left, y: caption_baseline }, caption),
+      element("text", { class: `value on-${level}`, x: left, y: value_baseline }, this.network.words.levels[level]),
     ];
   }
 
   saw(text) {
-    const width = text.length * 5.4 + 10;
-    const x = CARD.width - 10 - width;
+    const { card, saw } = this.network.shapes;
+    const width = textWidth(text, saw);
+    const x = card.width - card.padding - width;
     return element(
       "g",
       { class: "saw" },
-      element("rect", { x, y: 10, width, height: 16, rx: 4 }),
-      element("text", { x: x + width / 2, y: 21.5 }, text),
+      element("rect", { x, y: saw.y, width, height: saw.height, rx: 4 }),
+      element("text", { x: x + width / 2, y: saw.baseline }, text),
     );
   }
 
   unlike() {
-    const place = { cx: CARD.width / 2, cy: 48.5, r: 7.5 };
-    const text = element("text", { x: CARD.width / 2, y: 52.5 }, "≠");
+    const { card, cell } = this.network.shapes;
+    const place = { cx: card.width / 2, cy: cell.y + cell.height / 2, r: cell.unlike_radius };
+    const text = element("text", { x: place.cx, y: place.cy + 4 }, "≠");
     return element("g", { class: "unlike-mark" }, element("circle", place), text);
   }
 
   note(text) {
-    return element("text", { class: "decoys", x: CARD.width - 10, y: 22, "text-anchor": "end" }, text);
+    const { width, padding } = this.network.shapes.card;
+    return element("text", { class: "decoys", x: width - padding, y: 22, "text-anchor": "end" }, text);
   }
 
   decoys(names) {
-    const shown = names.slice(0, DECOYS_SHOWN).join(", ");
-    const more = names.length > DECOYS_SHOWN ? ` +${names.length - DECOYS_SHOWN}` : "";
+    const { padding, decoys_baseline } = this.network.shapes.card;
+    const count = this.network.decoys_shown;
+    const shown = names.slice(0, count).join(", ");
+    const more = names.length > count ? ` +${names.length - count}` : "";
     const diamond = element("tspan", {}, "◆ ");
-    return element("text", { class: "decoys", x: 10, y: 79.5 }, diamond, shown + more);
+    return element("text", { class: "decoys", x: padding, y: decoys_baseline }, diamond, shown + more);
   }
 
-  /** Short names of both actions, on the upper edge of their targets. */
+  /** Short names of the actions, on the edges of their targets. */
   tags(turn, redKind, redTarget) {
-    const tags = [];
+    const { shapes, words, defender, foothold } = this.network;
+    const { card, tag } = shapes;
+    const { hosts, zones } = this.places;
+    const right = card.width - tag.inset;
     const blueWord = turn.blue.split(" ")[0].replace(/^Decoy/, "decoy ").toLowerCase();
-    const at = this.places.hosts[turn.blue_target ?? this.network.defender];
-    tags.push(this.tag("blue", blueWord, turn.blue_success, at.x + CARD.width - 8, at.y, "end"));
-    const word = RED_WORDS[redKind] ?? redKind;
-    const zone = this.places.zones[redTarget];
-    const host = this.places.hosts[redTarget] ?? this.places.hosts[this.network.foothold];
-    const [x, y] = zone ? [zone.x + zone.width / 2 - 30, zone.y + 20] : [host.x + 8, host.y];
-    tags.push(this.tag("red", word, turn.red_success, x, y, "start"));
+    const [blueX, blueY] = hosts[turn.blue_target ?? defender];
+    const tags = [this.tag("blue", blueWord, turn.blue_success, blueX + right, blueY, "end")];
+    const zone = zones[redTarget];
+    const [hostX, hostY] = hosts[redTarget] ?? hosts[foothold];
+    const [x, y] = zone
+      ? [zone.x + zone.width / 2 + tag.zone_x, zone.y + tag.zone_y]
+      : [hostX + tag.inset, hostY];
+    tags.push(this.tag("red", words.red[redKind] ?? redKind, turn.red_success, x, y, "start"));
+    if (turn.green) {
+      const [greenX, greenY] = hosts[turn.green];
+      const bottom = greenY + card.height + tag.green_y;
+      tags.push(this.tag("green", words.green, null, greenX + right, bottom, "end"));
+    }
     return tags;
   }
 
   tag(side, word, success, x, y, anchor) {
+    const { tag } = this.network.shapes;
     const text = word + mark(success);
-    const width = text.length * 6 + 14;
+    const width = textWidth(text, tag);
     const left = anchor === "end" ? x - width : x;
     const failed = success === false ? " failed" : "";
+    const size = { width, height: tag.height, rx: tag.height / 2 };
     return element(
       "g",
       { class: `tag ${side}${failed}` },
-      element("rect", { x: left, y: y - 11, width, height: 17, rx: 8.5 }),
-      element("text", { x: left + width / 2, y: y + 1.5 }, text),
+      element("rect", { x: left, y: y - tag.above, ...size }),
+      element("text", { x: left + width / 2, y: y + tag.baseline }, text),
     );
   }
 }

@@ -55,12 +55,25 @@ class Replay {
       if (row) this.pauseAt(row.sectionRowIndex);
     });
     document.addEventListener("keydown", (event) => this.key(event));
+    // A control that was scrolled out of view gives up the focus: keys scroll the page again.
+    new IntersectionObserver((changes) => {
+      const isOutOfView = !changes.at(-1).isIntersecting;
+      if (isOutOfView && byId("player").contains(document.activeElement)) document.activeElement.blur();
+    }).observe(byId("player"));
+  }
+
+  /** Whether at least half of the network is in view, or half of the window shows it. */
+  isInView() {
+    const { top, bottom, height } = byId("network").getBoundingClientRect();
+    return Math.min(bottom, innerHeight) - Math.max(top, 0) >= Math.min(height, innerHeight) / 2;
   }
 
   /** Handle keys that the focused control does not use itself. */
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.target.closest("select, input")) return;
+    const isOurs = event.target === document.body ? this.isInView() : byId("player").contains(event.target);
+    if (!isOurs) return;
     const moves = { ArrowLeft: -1, ArrowRight: 1 };
     if (event.key in moves) this.pauseAt(this.step + moves[event.key]);
     else if (event.key === " " && !event.target.closest("button, summary, a")) this.toggle();
@@ -71,6 +84,7 @@ class Replay {
   load(number) {
     this.pause();
     this.game = this.games[number];
+    document.querySelector(".move.green").hidden = !this.game.turns.some((turn) => turn.green);
     let sum = 0;
     this.sums = this.game.turns.map((turn) => (sum += turn.reward));
     byId("slider").max = this.game.turns.length - 1;
@@ -149,6 +163,7 @@ class Replay {
     byId("blue").textContent = turn.blue;
     byId("blue-fate").textContent = FATES[turn.blue_success];
     byId("red").textContent = turn.red;
+    byId("green").textContent = turn.green ? `PortScan ${turn.green}` : "–";
     byId("red-fate").textContent = [FATES[turn.red_success], exploitWords(turn)].filter(Boolean).join("; ");
   }
 
