@@ -4,6 +4,8 @@ PYTHON ?= python3
 NATIVE ?= OFF
 # Run folder of `make train`.
 RUN := $(or $(RUN),runs/$(shell date +%Y%m%d-%H%M%S))
+# Wall time of `make fuzz` and `make soak`.
+MINUTES ?= 1
 # Folder of the wheel that `make wheel` builds.
 DIST ?= dist
 
@@ -18,12 +20,19 @@ BUILT := .venv/built-$(NATIVE).stamp
 # The oldest supported Gymnasium; the newest is in constraints.txt.
 OLDEST_GYMNASIUM := 1.2.2
 OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
+# The newest and the oldest supported JAX, and libraries that train in environments of gymnax's form.
+# No part of .venv: a process that has imported JAX must not fork, and the libraries want another
+# Gymnasium than ours.
+JAX := build/jax
+OLDEST_JAX := 0.6.0
+JAX_OLDEST := build/jax-$(OLDEST_JAX)
+JAX_PEERS := build/jax-peers
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test test-all test-oldest lint format stub train bench figures docs sanitize sanitize-asan
-.PHONY: native-build sanitize-tsan sanitize-python tidy wheel clean
+.PHONY: help setup test test-all test-oldest test-jax lint format stub train bench figures docs sanitize sanitize-asan
+.PHONY: native-build sanitize-tsan sanitize-python sanitized-module fuzz soak tidy wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -43,7 +52,19 @@ test-all: setup ## make test with soak tests and coverage: what CI runs
 test-oldest: setup $(OLDEST) ## test the environments with the oldest supported Gymnasium
 	PYTHONPATH=$(OLDEST) $(BIN)/python -c \
 		'import gymnasium as g; assert g.__version__ == "$(OLDEST_GYMNASIUM)", g.__version__'
-	PYTHONPATH=$(OLDEST) $(PYTEST) tests/envs -m 'not slow and not soak'
+	PYTHONPATH=$(OLDEST) $(PYTEST) tests/envs tests/test_snippets.py -m 'not slow and not soak'
+
+soak: setup ## kill and stop workers at random for MINUTES=1; SEED=... repeats the attacks of a run
+	CAGEPOOL_SOAK_MINUTES=$(MINUTES) $(if $(SEED),CAGEPOOL_SOAK_SEED=$(SEED)) $(BIN)/pytest -q tests/envs/workers/test_kill_soak.py
+
+test-jax: setup $(JAX) $(JAX_OLDEST) $(JAX_PEERS) ## test the games in JAX, with the oldest JAX, gymnax and rejax too
+	PYTHONPATH=$(JAX) $(PYTEST) tests/jax
+	PYTHONPATH=$(JAX) $(PYTEST) tests/test_snippets.py -k jax
+	PYTHONPATH=$(JAX_OLDEST) $(BIN)/python -c \
+		'import jax; assert jax.__version__ == "$(OLDEST_JAX)", jax.__version__'
+	PYTHONPATH=$(JAX_OLDEST) $(PYTEST) tests/jax/test_lockstep.py tests/jax/test_traces.py -m 'not soak'
+	PYTHONPATH=$(JAX_PEERS) $(BIN)/python -W ignore -c 'import gymnax, rejax'
+	PYTHONPATH=$(JAX_PEERS) $(PYTEST) tests/jax/test_peers.py
 
 lint: setup ## check style and types
 	$(BIN)/ruff check
@@ -98,12 +119,19 @@ sanitize-asan sanitize-tsan: sanitize-%: $(TOOLS)
 	$(BIN)/ctest --test-dir build/$* --output-on-failure --no-tests=error
 
 # -S keeps the editable install out of sight; the sanitizer must be loaded before Python.
-sanitize-python: setup
+SANITIZED_PYTHON = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=halt_on_error=1:detect_leaks=0:allocator_may_return_null=1 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONPATH=build/asan-python:$(SITE) $(BIN)/python -S
+
+sanitized-module: setup
 	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/asan-python \
 		-C build-dir=build/asan-module -C cmake.define.CAGEPOOL_SANITIZE=address,undefined
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	ASAN_OPTIONS=halt_on_error=1:detect_leaks=0 PYTHONPATH=build/asan-python:$(SITE) \
-	$(BIN)/python -S -m pytest tests/sim
+
+sanitize-python: sanitized-module
+	$(SANITIZED_PYTHON) -m pytest tests/sim
+
+fuzz: sanitized-module ## random input under ASan and UBSan for MINUTES=1; CASE=... runs one case again
+	$(SANITIZED_PYTHON) -m fuzz $(or $(CASE),--minutes $(MINUTES) $(if $(SEED),--seed $(SEED)))
 
 tidy: build/tidy/passed.stamp ## look for mistakes in all C++ files with clang-tidy
 
@@ -138,3 +166,12 @@ $(BUILT): $(TOOLS) CMakeLists.txt $(CPP)
 
 $(OLDEST): | $(TOOLS)
 	$(PIP) install --no-deps --target $@ gymnasium==$(OLDEST_GYMNASIUM)
+
+$(JAX): constraints.txt | $(TOOLS)
+	$(PIP) install --upgrade --no-deps -c constraints.txt --target $@ jax jaxlib ml_dtypes opt_einsum
+
+$(JAX_OLDEST): | $(TOOLS)
+	$(PIP) install --no-deps --target $@ jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX) ml_dtypes opt_einsum
+
+$(JAX_PEERS): | $(TOOLS)
+	$(PIP) install --target $@ rejax==0.1.3 gymnax==1.0.1

@@ -25,6 +25,7 @@ envs = cagepool.make_vec(3, red="B_lineAgent")
 envs.reset(seed=1)
 _, rewards, _, _, _ = envs.step(envs.action_space.sample())
 print(rewards.shape)
+print(*cagepool.load("zoo:best-2.1").act(envs.observations).shape)
 """
 
 pytestmark = pytest.mark.soak  # compiles the core anew
@@ -62,17 +63,18 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_game_can_be_played_where_only_the_wheel_is_installed(clean: Path) -> None:
-    played, shape = run(clean / "bin" / "python", "-I", "-c", GAME, cwd=clean).splitlines()
+    played, shape, acted = run(clean / "bin" / "python", "-I", "-c", GAME, cwd=clean).splitlines()
     path, *outcome = played.split()
     assert Path(path).is_relative_to(clean)
     # Without a defense, B_line ends every game with one Impact per step.
     assert outcome == ["100", "False", "-13.1"]
     assert shape == "(3,)"
+    assert acted == "3"
 
 
 def test_the_command_says_what_to_install_where_only_the_wheel_is(clean: Path) -> None:
     said = run(clean / "bin" / "cagepool", "play", cwd=clean, code=2)
-    assert "pip install 'cagepool[cli]'" in said
+    assert "needs tyro and rich: pip install tyro rich, or" in said
 
 
 @pytest.mark.usefixtures("wheel")

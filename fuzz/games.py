@@ -1,0 +1,58 @@
+"""Random games for the harnesses."""
+
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from cagepool import _core
+from cagepool.sim import Batch, BatchConfig
+from fuzz.values import chance, pick
+
+REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent", "mix", "given", "b_line+meander")
+ORDERS = (None, "critical_first", "op_server>enterprise>op_host>user>defender")
+
+
+def random_settings(rng: Generator) -> dict[str, Any]:
+    """Return valid settings of a batch."""
+    order = pick(rng, ORDERS)
+    return {
+        "red": pick(rng, REDS),
+        "edition": pick(rng, ("2.1", "leaderboard")),
+        "max_steps": int(pick(rng, (1, 2, 5, 30, 100, 65_535))),
+        "green": chance(rng, 0.5),
+        "order": order,
+        "alignment": float(pick(rng, (0, 30))) if order else 0.0,
+        "knowledge": pick(rng, ("true", "observed")),
+        "definition": pick(rng, ("host", "seed")),
+        "autoreset": pick(rng, ("next_step", "same_step", "disabled")),
+        "observation_dtype": pick(rng, ("float32", "uint8")),
+    }
+
+
+def random_batch(rng: Generator, **changed: Any) -> Batch:
+    """Create a batch of a few games, usually reset."""
+    batch = Batch(int(rng.integers(1, 6)), BatchConfig(**random_settings(rng) | changed))
+    if chance(rng, 0.9):
+        batch.reset(rng.integers(2**63, size=batch.games, dtype=np.uint64))
+    return batch
+
+
+def random_actions(rng: Generator, games: int) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """Return actions of blue; most repair or decoy, so that short games have effects."""
+    return rng.integers(_core.ACTION_COUNT, size=games)
+
+
+def random_red_actions(rng: Generator, batch: Batch) -> Any:
+    """Return actions of red where the caller plays it, else None."""
+    if batch.config.red != "given":
+        return None
+    return rng.integers(_core.RED_ACTION_COUNT, size=batch.games)
+
+
+def play_steps(rng: Generator, batch: Batch, steps: int) -> None:
+    """Step all games, and reset those that are over where nothing else does."""
+    for _ in range(steps):
+        batch.step(random_actions(rng, batch.games), random_red_actions(rng, batch))
+        if batch.config.autoreset == "disabled":
+            batch.reset(ids=np.flatnonzero(batch.truncations))
