@@ -1,8 +1,9 @@
 """Decoys of one host, what red knows of its ports, and what an exploit of the host yields.
 
-A host's condition is the set of ports that decoys open, the ports that red has seen, and, in edition
-`leaderboard`, whether the host was restored. `HostModel` enumerates the conditions and merges those
-that no sequence of actions can tell apart (bisimulation), so that the dynamic program stays small.
+A host's condition is the set of ports that decoys open, the ports that red has seen, and, in
+edition `leaderboard`, whether the host was restored. `HostModel` enumerates the conditions and
+merges those that no sequence of actions can tell apart (bisimulation): the dynamic program stays
+small.
 """
 
 from collections.abc import Callable, Hashable, Sequence

@@ -6,7 +6,7 @@ A state has what B_line's future and the reward depend on, at the moment of blue
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from benchmarks.bounds.host_model import ExploitOutcome, HostModel
 from cagepool import _core
 from cagepool.types import Bools, Float64s, Int64s
 
+Outcome: TypeAlias = dict[str, Float64s]
+"""Probabilities of `ExploitOutcome`, by state."""
 Information = Literal["full", "observation"]
 OpDecoys = Literal["free", "none"]
 USER, ENTRY, ENTERPRISE2, OP_SERVER0 = range(4)
@@ -101,7 +103,7 @@ class Model:
         self.plan = [(kind, fail, win) for kind, fail, win, _ in _core.b_line_plan()]
         targets = [row[3][config.user] for row in _core.b_line_plan()]
         self.hosts = [targets[position] for position in EXPLOITS]
-        self.losses = np.array(_core.host_loss_tenths())[self.hosts] / 10
+        self.host_losses = np.array(_core.host_loss_tenths())[self.hosts] / 10
         self.models = [HostModel(host, config.edition) for host in self.hosts]
         self.radix = np.array(
             [len(self.plan), 2, len(Session), 2, 2, 2, 2, len(Service)]
@@ -125,7 +127,8 @@ class Model:
 
     def encode(self, states: Int64s) -> Int64s:
         """Number of each state."""
-        return np.ravel_multi_index(tuple(states.T), tuple(self.radix)).astype(np.int64)
+        codes: Int64s = np.ravel_multi_index(tuple(states.T), tuple(self.radix)).astype(np.int64)
+        return codes
 
     def decode(self, codes: Int64s) -> Int64s:
         """Inverse of `encode`."""
@@ -155,40 +158,40 @@ class Model:
             rows = np.flatnonzero(unknown & (states[:, Column.POSITION] == position + 1))
             if len(rows):
                 outcome = self._outcome(role, states[rows])
-                chance[rows] = outcome.user_detected / _visible(outcome)
+                chance[rows] = outcome["user_detected"] / _visible(outcome)
         return chance
 
     def blue_cost(self, move: BlueMove) -> float:
         """Cost of a move."""
         return _core.RESTORE_TENTHS / 10 if move.verb == "Restore" else 0.0
 
-    def red_moves(self, states: Int64s, op_success: float | None = None) -> RedOutcomes:
+    def red_moves(self, states: Int64s, op_success: float | Float64s = 1.0) -> RedOutcomes:
         """What can follow from red's action in states after blue's move.
 
         Args:
             states: States, (n, COLUMNS).
-            op_success: Probability that an exploit of Op_Server0 works; None: without decoys.
+            op_success: Probability, in all states or per state, that an exploit of Op_Server0
+                works if red can reach it; 1: without decoys.
         """
         n = len(states)
-        result = RedOutcomes(
-            np.repeat(states[None], 4, axis=0), np.zeros((4, n)), np.zeros(n)
-        )
+        result = RedOutcomes(np.repeat(states[None], 4, axis=0), np.zeros((4, n)), np.zeros(n))
         result.probabilities[0] = 1
+        op_success = np.broadcast_to(op_success, n)
         for position, (kind, *_) in enumerate(self.plan):
             rows = np.flatnonzero(states[:, Column.POSITION] == position)
             if not len(rows):
                 continue
             if kind == _core.RedKind.EXPLOIT:
-                self._exploit(result, rows, position, op_success)
+                self._exploit(result, rows, position, op_success[rows])
             else:
                 self._act(result, rows, position, kind)
-        result.rewards[:] -= (result.probabilities * self._losses(result.states)).sum(axis=0)
+        result.rewards[:] -= (result.probabilities * self.losses(result.states)).sum(axis=0)
         return result
 
-    def op_success_choices(self) -> tuple[float | None, ...]:
+    def op_success_choices(self) -> tuple[float, ...]:
         """Success probabilities of an exploit of Op_Server0 among which blue may choose."""
         if self.config.op_decoys == "none":
-            return (None,)
+            return (1.0,)
         success = self.models[OP_SERVER0].outcomes.sum(axis=1)
         return (float(success.max()), float(success[success > 0].min()))
 
@@ -202,35 +205,35 @@ class Model:
         escalation = next(p for p, exploited in EXPLOITS.items() if exploited == role) + 1
         states[states[:, Column.POSITION] == escalation, Column.SESSION] = Session.NONE
 
-    def _outcome(self, role: int, states: Int64s) -> ExploitOutcome:
-        """Probabilities of an exploit, arrays by state."""
+    def _outcome(self, role: int, states: Int64s) -> Outcome:
+        """Probabilities of what an exploit yields, by state."""
         model = self.models[role]
         if role == OP_SERVER0:  # no decoys
             numbers = np.full(len(states), model.scanned[model.start])
         else:
             numbers = states[:, Column.CONDITION + role]
-        return ExploitOutcome(*model.outcomes[numbers].T)
+        return dict(zip(ExploitOutcome._fields, model.outcomes[numbers].T, strict=True))
 
     def _exploit(
-        self, result: RedOutcomes, rows: Int64s, position: int, op_success: float | None
+        self, result: RedOutcomes, rows: Int64s, position: int, op_success: Float64s
     ) -> None:
         """Write four outcomes: failure, privileged, and the two kinds of session."""
         role = EXPLOITS[position]
         states = result.states[0, rows]
         outcome = self._outcome(role, states)
         if role == OP_SERVER0:
-            scale = _gate_open(states) * (1.0 if op_success is None else op_success)
-            outcome = ExploitOutcome(*(scale * part for part in outcome))
+            works = _gate_open(states) * op_success
+            outcome = {name: works * share for name, share in outcome.items()}
         had = states[:, Column.PRIVILEGED + role] == 1
         if self.config.information == "full":
-            privileged = outcome.privileged_detected + outcome.privileged_undetected
-            first, kind = outcome.user_detected, Session.REMOVABLE
-            second = outcome.user_undetected + outcome.user_ssh
+            privileged = outcome["privileged_detected"] + outcome["privileged_undetected"]
+            first, kind = outcome["user_detected"], Session.REMOVABLE
+            second = outcome["user_undetected"] + outcome["user_ssh"]
         else:
-            privileged = outcome.privileged_undetected
+            privileged = outcome["privileged_undetected"]
             first, kind = _visible(outcome), Session.UNKNOWN
-            second = outcome.user_undetected
-            loss = self.losses[role] * outcome.privileged_detected
+            second = outcome["user_undetected"]
+            loss = self.host_losses[role] * outcome["privileged_detected"]
             result.rewards[rows] -= np.where(had, 0, loss)
         success = privileged + first + second
         _, fail, win = self.plan[position]
@@ -276,11 +279,11 @@ class Model:
         states[:, Column.SESSION] = Session.NONE
         return success
 
-    def _losses(self, states: Int64s) -> Float64s:
+    def losses(self, states: Int64s) -> Float64s:
         """Loss of a step that ends in these states, (..., COLUMNS) to (...)."""
         privileged = states[..., Column.PRIVILEGED : Column.PRIVILEGED + len(ROLES)]
         stopped = states[..., Column.SERVICE] == Service.STOPPED
-        loss: Float64s = privileged @ self.losses + stopped * (_core.OUTAGE_TENTHS / 10)
+        loss: Float64s = privileged @ self.host_losses + stopped * (_core.OUTAGE_TENTHS / 10)
         return loss
 
 
@@ -292,9 +295,6 @@ def _gate_open(states: Int64s) -> Bools:
     return found
 
 
-def _visible(outcome: ExploitOutcome) -> Float64s:
-    """Probability that blue sees activity Exploit on the host that red got."""
-    total: Float64s = np.asarray(
-        outcome.privileged_detected + outcome.user_detected + outcome.user_ssh
-    )
-    return total
+def _visible(outcome: Outcome) -> Float64s:
+    """Probability that red gets the host and blue sees activity Exploit there."""
+    return outcome["privileged_detected"] + outcome["user_detected"] + outcome["user_ssh"]

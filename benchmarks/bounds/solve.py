@@ -84,7 +84,7 @@ def _tabulate(model: Model, codes: Int64s, after_codes: Int64s) -> Graph:
     )
 
 
-def _red_table(model: Model, codes: Int64s, after: Int64s, success: float | None) -> RedTable:
+def _red_table(model: Model, codes: Int64s, after: Int64s, success: float) -> RedTable:
     outcomes = model.red_moves(after, success)
     found = [np.searchsorted(codes, model.encode(states)) for states in outcomes.states]
     # Outcomes of probability 0 may be outside of the reachable states.
@@ -128,4 +128,3 @@ def backward_induction(graph: Graph, weights: Sequence[float]) -> list[Float64s]
 def length_weights(lengths: Sequence[int] = LENGTHS) -> list[float]:
     """Weights of the steps such that the weighted return is the sum of the scores by length."""
     return [float(sum(step < length for length in lengths)) for step in range(max(lengths))]
-

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.bounds.host_model import START
-from benchmarks.bounds.model import OP_SERVER0, ROLES, BlueMove, Column, Model, Service
+from benchmarks.bounds.model import OP_SERVER0, BlueMove, Column, Model, Service
 from benchmarks.bounds.solve import Graph
 from cagepool import _core
 from cagepool.types import Float64s, Int64s
@@ -56,15 +56,14 @@ def state_after_start(model: Model, actions: Sequence[int]) -> Int64s:
     state = model.start
     conditions = [START] * OP_SERVER0
     for action in actions:
-        kind, host, *_ = _core.blue_action(action)
-        for role in ROLES:
-            if kind == _core.BlueKind.RESTORE and host == model.hosts[role] == model.hosts[OP_SERVER0]:
-                state[:, Column.SERVICE] = Service.PROTECTED
-            elif host == model.hosts[role] and role != OP_SERVER0:
-                events = model.models[role].events
-                if kind == _core.BlueKind.RESTORE:
-                    conditions[role] = events.restore(conditions[role])
-                conditions[role] = events.decoys(conditions[role]).get(action, conditions[role])
+        _, host, *_ = _core.blue_action(action)
+        if host == model.hosts[OP_SERVER0] and _is_restore(action):
+            state[:, Column.SERVICE] = Service.PROTECTED
+        for role in range(OP_SERVER0):
+            if host == model.hosts[role]:
+                events, condition = model.models[role].events, conditions[role]
+                restored = events.restore(condition) if _is_restore(action) else condition
+                conditions[role] = events.decoys(condition).get(action, restored)
     for role, condition in enumerate(conditions):
         state[:, Column.CONDITION + role] = model.models[role].number_of[condition]
     # Red's sweep in the first step does not depend on these conditions.

@@ -1,0 +1,95 @@
+"""Tables of the floors, and of what the policies of the zoo leave between their scores and them."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bounds.floors import SUM, USERS
+from benchmarks.bounds.solve import LENGTHS
+from cagepool import runs
+from cagepool.evaluate import zoo
+from cagepool.runs.schema import EvaluationFile
+from cagepool.sim.names import EDITIONS, OFFICIAL_REDS, red_class_names
+
+Result = Mapping[str, Any]
+"""Content of benchmarks/results/bounds.json."""
+B_LINE, MEANDER, _ = OFFICIAL_REDS
+INFORMATION = {"full": "full information", "observation": "observation"}
+NOTHING = "\N{EN DASH}"
+
+
+def write_tables(result: Result, documents: Iterable[Path]) -> list[Path]:
+    """Rewrite the generated blocks of documents; returns the documents that changed."""
+    changed = []
+    for path in documents:
+        text = path.read_text()
+        new = replace_blocks(text, result)
+        if new != text:
+            path.write_text(new)
+            changed.append(path)
+    return changed
+
+
+def replace_blocks(text: str, result: Result) -> str:
+    """Fill every block `<!-- bounds: NAME -->` … `<!-- end -->` with the table of that name."""
+
+    def fill(block: re.Match[str]) -> str:
+        return f"{block[1]}\n{TABLES[block[2]](result)}\n{block[3]}"
+
+    return re.sub(r"(<!-- bounds: (\w+) -->)\n.*?(<!-- end -->)", fill, text, flags=re.DOTALL)
+
+
+def floor_table(result: Result) -> str:
+    """Floors against B_line by edition, information and length."""
+    rows = [["edition", "blue knows", *map(str, LENGTHS), "sum, one policy", "user host known"]]
+    for edition in EDITIONS:
+        for information, label in INFORMATION.items():
+            found = result["b_line"][edition][information]
+            cells = [_figure(found["floor"][name]) for name in _objectives()]
+            known = _figure(found["user_known_from_start"][SUM])
+            rows.append([edition, label, *cells, known])
+    return _markdown(rows)
+
+
+def user_table(result: Result) -> str:
+    """Floors by user host, 100 steps."""
+    rows = [["edition", "blue knows", *USERS]]
+    for edition in EDITIONS:
+        for information, label in INFORMATION.items():
+            found = result["b_line"][edition][information]["by_user"]
+            cells = [_figure(found[user][str(LENGTHS[-1])]) for user in USERS]
+            rows.append([edition, label, *cells])
+    return _markdown(rows)
+
+
+def meander_table(result: Result) -> str:
+    """Estimates against Meander."""
+    rows = [["edition", *map(str, LENGTHS), "sum, one policy", "games", "seeds"]]
+    for edition, found in result.get("meander", {}).items():
+        cells = [_figure(found["score"][name]) for name in _objectives()]
+        rows.append([edition, *cells, f"{found['games']:,}", str(len(found["runs"]))])
+    return _markdown(rows)
+
+
+def gap_table(result: Result) -> str:
+    """Scores of the zoo's policies for all reds, and what is left to floor and estimate."""
+    rows = [["policy, edition", "red", *map(str, LENGTHS), "sum"]]
+    for name in zoo.zoo_names():
+        run = runs.open_run(zoo.zoo_folder(name))
+        evaluation = run.read_evaluation()
+        if evaluation is not None and _plays_all_reds(run):
+            rows += _gap_rows(name, evaluation, result)
+    return _markdown(rows)
+
+
+def gaps(evaluation: EvaluationFile, result: Result) -> dict[str, dict[str, float]]:
+    """What is left between the scores and the bounds, by red, then by length or `sum`."""
+    found = {}
+    for red in (B_LINE, MEANDER):
+        bound = bounds_of(red, evaluation.edition, result)
+        scores = _scores(evaluation, red)
+        if bound is not None:
+            found[red] = {name: bound[name] - scores[name] for name in _objectives()}
+    return found
