@@ -67,6 +67,8 @@ class Trainer:
             config.ppo.activation,
             int(seeds.weights.generate_state(1)[0]),
         )
+        if config.start_biases is not None:
+            networks.set_start_biases(config.start_biases)
         self.ppo = Ppo(networks, config.ppo, np.random.default_rng(seeds.shuffles))
 
     @property
