@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from cagepool.types import Arrays, Float32s
+from cagepool.types import Arrays
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
@@ -29,11 +29,6 @@ class Networks(nn.Module):
         self.flat = nn.utils.parameters_to_vector(self.parameters()).detach()
         for name, weights in self.named_parameters():
             weights.data = self.named_views(self.flat)[name]
-
-    def set_start_biases(self, biases: Float32s) -> None:
-        """Set the biases of the actor's last layer, one per action."""
-        with torch.no_grad():
-            self.get_parameter(f"actor.{len(self.actor) - 1}.bias").copy_(torch.from_numpy(biases))
 
     def named_views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
         """Views into a tensor like `flat`, by parameter name and in the parameter's shape."""
