@@ -2,18 +2,15 @@
 
 from cagepool.train.config import PpoConfig
 from cagepool.train.learner import Learner
+from cagepool.train.native_learner import NativeActor, NativeLearner
 from cagepool.train.rollout import Actor, RolloutShape
 
 
 def make_learner(config: PpoConfig, shape: RolloutShape, seed: int) -> Learner:
     """Create the learner of a configuration, with weights drawn from the seed."""
-    from cagepool.train.mlp_learner import MlpLearner  # noqa: PLC0415 - slow import
-
-    return MlpLearner(config, shape, seed)
+    return NativeLearner(config, shape, seed)
 
 
 def make_actor(config: PpoConfig, shape: RolloutShape) -> Actor:
     """Create an actor for rollouts of this shape; load weights before it samples."""
-    from cagepool.train.mlp_learner import MlpActor  # noqa: PLC0415 - slow import
-
-    return MlpActor(config, shape)
+    return NativeActor(config, shape)

@@ -196,6 +196,9 @@ class Ppo:
 
         return Transitions(
             features=flat(rollout.features),
+            critic_features=(
+                None if rollout.critic_features is None else flat(rollout.critic_features)
+            ),
             action_masks=None if rollout.action_masks is None else flat(rollout.action_masks),
             actions=flat(rollout.actions),
             log_probs=flat(rollout.log_probs),

@@ -26,6 +26,7 @@ class RolloutShape:
     features: int
     actions: int
     masked: bool  # whether it holds action masks
+    critic_features: int = 0  # 0: the critic sees the actor's features
 
 
 class Rollout:
@@ -40,6 +41,11 @@ class Rollout:
         states = (shape.steps + 1, shape.n_envs)
         self.shape = shape
         self.features: Float32s = np.zeros((*states, shape.features), np.float32)
+        self.critic_features: Float32s | None = (
+            np.zeros((*states, shape.critic_features), np.float32)
+            if shape.critic_features
+            else None
+        )
         self.action_masks: Bytes | None = (
             np.ones((*states, shape.actions), np.uint8) if shape.masked else None
         )
@@ -55,6 +61,8 @@ class Rollout:
         """Empty the buffer; its first states are the last ones of `last`, or of itself."""
         source = last or self
         self.features[0] = source.features[source.steps]
+        if self.critic_features is not None and source.critic_features is not None:
+            self.critic_features[0] = source.critic_features[source.steps]
         if self.action_masks is not None and source.action_masks is not None:
             self.action_masks[0] = source.action_masks[source.steps]
         self.truncations.clear()
@@ -68,6 +76,7 @@ class Truncation:
     step: int
     env_ids: Int64s
     features: Float32s  # (env_ids, features)
+    critic_features: Float32s | None = None  # (env_ids, critic features); None: `features`
 
 
 @dataclass
