@@ -1,6 +1,5 @@
 """Tables of the floors, and of what the policies of the zoo leave between their scores and them."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from benchmarks.bounds.floors import SUM, USERS
 from benchmarks.bounds.solve import LENGTHS
 from cagepool import runs
 from cagepool.evaluate import zoo
-from cagepool.runs.schema import EvaluationFile
+from cagepool.runs.schema import EvaluationFile, Settings
 from cagepool.sim.names import EDITIONS, OFFICIAL_REDS, red_class_names
 
 Result = Mapping[str, Any]
@@ -75,21 +74,63 @@ def meander_table(result: Result) -> str:
 
 def gap_table(result: Result) -> str:
     """Scores of the zoo's policies for all reds, and what is left to floor and estimate."""
-    rows = [["policy, edition", "red", *map(str, LENGTHS), "sum"]]
+    rows = [["policy", "red", "", *map(str, LENGTHS), "sum"]]
     for name in zoo.zoo_names():
         run = runs.open_run(zoo.zoo_folder(name))
-        evaluation = run.read_evaluation()
-        if evaluation is not None and _plays_all_reds(run):
-            rows += _gap_rows(name, evaluation, result)
+        evaluation = run.evaluation()
+        if evaluation is not None and _plays_all_reds(run.settings):
+            rows += gap_rows(name, evaluation, result)
     return _markdown(rows)
 
 
-def gaps(evaluation: EvaluationFile, result: Result) -> dict[str, dict[str, float]]:
-    """What is left between the scores and the bounds, by red, then by length or `sum`."""
-    found = {}
+def gap_rows(name: str, evaluation: EvaluationFile, result: Result) -> list[list[str]]:
+    """Rows of one policy: score, bound and what is left, per red."""
+    rows = []
     for red in (B_LINE, MEANDER):
-        bound = bounds_of(red, evaluation.edition, result)
-        scores = _scores(evaluation, red)
-        if bound is not None:
-            found[red] = {name: bound[name] - scores[name] for name in _objectives()}
-    return found
+        bound, scores = bounds_of(red, evaluation.edition, result), _scores(evaluation, red)
+        left = {key: abs(scores[key] - value) for key, value in bound.items()}
+        label = "floor" if red == B_LINE else "estimate"
+        for index, (row, figures) in enumerate(
+            {"score": scores, label: bound, "left": left}.items()
+        ):
+            first = [f"`{name}`, {evaluation.edition}", red] if index == 0 else ["", ""]
+            rows.append([*first, row, *(_figure(figures.get(key)) for key in _objectives())])
+    return rows
+
+
+def bounds_of(red: str, edition: str, result: Result) -> dict[str, float]:
+    """Floor against B_line (observation), estimate against Meander; by length and `sum`."""
+    if red == B_LINE:
+        return dict(result["b_line"][edition]["observation"]["floor"])
+    return dict(result.get("meander", {}).get(edition, {}).get("score", {}))
+
+
+def _scores(evaluation: EvaluationFile, red: str) -> dict[str, float]:
+    cells = {str(cell.length): cell.mean for cell in evaluation.scores if cell.red == red}
+    return {**cells, SUM: sum(cells.values())}
+
+
+def _plays_all_reds(settings: Settings) -> bool:
+    return set(red_class_names(settings["env"]["red_agent"])) == set(OFFICIAL_REDS)
+
+
+def _objectives() -> list[str]:
+    return [*map(str, LENGTHS), SUM]
+
+
+def _figure(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    header, *body = rows
+    lines = [header, ["---"] * len(header), *body]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+TABLES = {
+    "floors": floor_table,
+    "users": user_table,
+    "meander": meander_table,
+    "gap": gap_table,
+}
