@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "policy/simd.hpp"
 
@@ -9,6 +10,13 @@ namespace cagepool {
 namespace {
 
 constexpr std::size_t kTileRows = 4;
+constexpr std::size_t kPrefetchedRows = 4;  // ahead; rows are in random order
+
+void prefetch(const float* row, std::size_t columns) {
+  constexpr std::size_t kCacheLineFloats = 16;
+  for (std::size_t column = 0; column < columns; column += kCacheLineFloats)
+    __builtin_prefetch(row + column);
+}
 
 /// Sums of `kRows` rows and `kVectors` vectors of columns, in registers.
 template <class Level, std::size_t kRows, std::size_t kVectors>
@@ -28,7 +36,7 @@ class Tile {
     std::array<Vector, kVectors> factors;
     for (std::size_t v = 0; v < kVectors; ++v) factors[v] = Level::load(right + v * Level::kWidth);
     for (std::size_t r = 0; r < kRows; ++r) {
-      const Vector value = Vector{} + left[r * left_stride];
+      const float value = left[r * left_stride];
       for (std::size_t v = 0; v < kVectors; ++v) sums_[r][v] += value * factors[v];
     }
   }
@@ -135,14 +143,23 @@ void SparseRows::assign(std::span<const float> matrix, std::size_t columns,
     columns_.resize(rows.size() * columns + 1);
     values_.resize(columns_.size());
   }
+  // Local pointers: no write of the loop can alias them.
+  std::uint32_t* const out_columns = columns_.data();
+  float* const out_values = values_.data();
   std::uint32_t count = 0;
+  const auto row_at = [&](std::size_t i) {
+    return &matrix[static_cast<std::size_t>(rows[i]) * columns];
+  };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     starts_[i] = count;
-    const float* row = &matrix[static_cast<std::size_t>(rows[i]) * columns];
-    for (std::size_t column = 0; column < columns; ++column) {
-      columns_[count] = static_cast<std::uint32_t>(column);
-      values_[count] = row[column];
-      count += row[column] != 0.0F;  // true for NaN
+    const float* row = row_at(i);
+    if (i + kPrefetchedRows < rows.size()) prefetch(row_at(i + kPrefetchedRows), columns);
+    for (std::uint32_t column = 0; column < columns; ++column) {
+      const float value = row[column];
+      out_columns[count] = column;
+      out_values[count] = value;
+      // Bits without the sign: a comparison of floats takes longer, for it must consider NaN.
+      count += (std::bit_cast<std::uint32_t>(value) << 1) != 0 ? 1 : 0;
     }
   }
   starts_[rows.size()] = count;
