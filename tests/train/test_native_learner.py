@@ -71,12 +71,10 @@ def gradient_by_autograd(
         name: torch.tensor(array, dtype=torch.float64, requires_grad=True)
         for name, array in arrays.items()
     }
-    part = Transitions(
-        **{
-            name: None if array is None else array[rows]
-            for name, array in vars(transitions).items()
-        }
-    )
+    chosen: dict[str, Any] = {
+        name: None if array is None else array[rows] for name, array in vars(transitions).items()
+    }
+    part = Transitions(**chosen)
     features = part.features if part.critic_features is None else part.critic_features
     outputs = NetworkOutputs(
         outputs_by_torch(weights, "actor", torch.from_numpy(part.features).double(), activation),
