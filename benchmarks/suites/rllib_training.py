@@ -15,7 +15,7 @@ from cagepool.bench.schema import Groups, rates
 from cagepool.bench.system_load import memory_bytes, process_tree
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.integrations.rllib import ppo_config, suppress_warnings
-from cagepool.train.learner import set_torch_threads
+from cagepool.train.mlp_learner import set_torch_threads
 
 RED = "B_lineAgent"
 POOLS = "native pools"

@@ -115,6 +115,7 @@ NB_MODULE(_core, m) {
 
   bind_batch(m);
   bind_belief(m);
+  bind_mlp(m);
   bind_policy(m);
   bind_workers(m);
 }

@@ -12,26 +12,27 @@ from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.evaluate.policy import Policy, PolicySettings, feature_encoder, load
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import MlpForward
+from cagepool.train.mlp_learner import MlpActor
 from cagepool.train.networks import Networks
 from cagepool.train.rollout import EnvSampler, Rollout, RolloutShape
-from cagepool.types import Arrays
+from cagepool.types import Arrays, Bytes, Float32s
 from tests.evaluate.folders import add_checkpoint, make_run
 from tests.sim.games import start_batch
 
 GAMES, STEPS = 5, 40
 
 
-class Chosen(MlpForward):
+class Chosen(MlpActor):
     """Remembers the logits of every step."""
 
-    def __init__(self, networks: Networks) -> None:
-        super().__init__(networks.actor)
+    def __init__(self, config: TrainConfig, shape: RolloutShape, weights: Arrays) -> None:
+        super().__init__(config.ppo, shape)
+        self.load_weights(weights)
         self.seen: list[Any] = []
 
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        result = super().forward(inputs)
-        self.seen.append(result.numpy().copy())
+    def logits(self, features: Float32s, masks: Bytes | None = None) -> Float32s:
+        result = super().logits(features, masks)
+        self.seen.append(result.copy())
         return result
 
 
@@ -56,11 +57,11 @@ def test_a_policy_sees_the_features_of_the_rollout_in_whole_games(config: TrainC
     )
     envs = NativeVectorEnv(GAMES, autoreset="same_step", copy=False, red="mix", max_steps=7)
     sampler = EnvSampler(envs, inputs, 1000, 1.0, np.random.default_rng(0))
-    rollout = Rollout(
-        RolloutShape(STEPS, GAMES, inputs.size, inputs.n_choices, config.features.action_masking)
-    )
+    masked = config.features.action_masking
+    shape = RolloutShape(STEPS, GAMES, inputs.size, inputs.n_choices, masked)
+    rollout = Rollout(shape)
     sampler.reset(3, rollout)
-    actor = Chosen(networks)
+    actor = Chosen(config, shape, networks.arrays())
     sampler.collect(actor, rollout)
 
     policy = Policy(networks.arrays(), config.as_dict())

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cagepool.train.loss import NetworkOutputs, Transitions
+from cagepool.train.learner import Transitions
+from cagepool.train.loss import NetworkOutputs
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def random_transitions(case: RandomCase) -> tuple[NetworkOutputs, Transitions]:
         rng.standard_normal(case.rows).astype(np.float32) for _ in range(4)
     )
     transitions = Transitions(
-        features=torch.zeros(case.rows, 1),
+        features=np.zeros((case.rows, 1), np.float32),
         action_masks=masks if case.masked else None,
         actions=actions,
         log_probs=old_log_probs,

@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from cagepool.train.config import PpoConfig
-from cagepool.train.learner import Adam, GradientWorker, Learner, MlpBackward, MlpForward
-from cagepool.train.loss import LossCoefficients, MinibatchPart, NetworkOutputs, ppo_loss
+from cagepool.train.learner import LossCoefficients
+from cagepool.train.loss import MinibatchPart, NetworkOutputs, ppo_loss
+from cagepool.train.mlp_learner import Adam, GradientWorker, MlpBackward, MlpForward, MlpLearner
 from cagepool.train.networks import Networks
+from cagepool.train.rollout import RolloutShape
 from tests.train.random_transitions import RandomCase, random_transitions
 
 CASES = [((8,), "tanh"), ((8, 6), "relu"), ((7, 8, 9), "tanh")]
@@ -47,15 +49,15 @@ def assert_close(found: torch.Tensor, expected: torch.Tensor) -> None:
 
 def test_gradients_of_the_parts_of_a_minibatch_add_up_to_autograd() -> None:
     _, transitions = random_transitions(RandomCase(seed=3, rows=20, actions=6, masked=True))
-    transitions = type(transitions)(**{**vars(transitions), "features": torch.randn(20, 5)})
+    transitions = type(transitions)(**{**vars(transitions), "features": torch.randn(20, 5).numpy()})
     networks = Networks(5, 6, (8, 8), "tanh", seed=4)
     coefficients = LossCoefficients(clip_range=0.2, clip_range_vf=0.2, ent_coef=0.01)
-    shuffled = torch.randperm(20)
+    shuffled = np.random.default_rng(0).permutation(20)
     workers = [GradientWorker(networks), GradientWorker(networks)]
     for worker, rows in zip(workers, (shuffled[:13], shuffled[13:]), strict=True):
         worker.write_gradient(transitions, MinibatchPart(rows, 20), coefficients)
 
-    features = transitions.features
+    features = torch.from_numpy(transitions.features)
     outputs = NetworkOutputs(networks.logits(features), networks.values(features))
     loss, _ = ppo_loss(outputs, transitions, coefficients)
     loss.backward()  # type: ignore[no-untyped-call] # of torch
@@ -92,8 +94,10 @@ def test_a_closed_learner_leaves_no_thread() -> None:
     before = {*threading.enumerate()}
     _, transitions = random_transitions(RandomCase(seed=3, rows=1000, actions=6))
     coefficients = LossCoefficients(clip_range=0.2, clip_range_vf=0.0, ent_coef=0.01)
-    with Learner(Networks(1, 6, (8,), "tanh", seed=4), PpoConfig(threads=3)) as learner:
-        learner.step(transitions, torch.arange(1000), coefficients, 1e-3)
-        assert {*threading.enumerate()} - before
+    shape = RolloutShape(1, 1, features=1, actions=6, masked=False)
+    learner = MlpLearner(PpoConfig(threads=3, hidden=(8,)), shape, seed=4)
+    learner.step(transitions, np.arange(1000), coefficients, 1e-3)
+    assert {*threading.enumerate()} - before
+    learner.close()
 
     assert {*threading.enumerate()} - before == set()

@@ -8,16 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cagepool.train.loss import (
-    LossCoefficients,
-    LossTerms,
-    MinibatchPart,
-    NetworkOutputs,
-    Transitions,
-    ppo_loss,
-    sum_terms,
-    write_loss_gradient,
-)
+from cagepool.train.learner import LossCoefficients, LossTerms, Transitions, sum_terms
+from cagepool.train.loss import MinibatchPart, NetworkOutputs, ppo_loss, write_loss_gradient
 from tests.train.random_transitions import RandomCase, random_transitions
 
 CASES = st.builds(
@@ -42,7 +34,7 @@ def two_transitions() -> tuple[NetworkOutputs, Transitions]:
     logits = torch.tensor([[0.0, log(3)], [0.0, log(3)]])
     values = torch.tensor([3.0, 1.0])
     transitions = Transitions(
-        features=torch.zeros(2, 1),
+        features=np.zeros((2, 1), np.float32),
         action_masks=None,
         actions=np.array([1, 0]),
         log_probs=np.array([log(3 / 4), log(1 / 8)], np.float32),
@@ -107,7 +99,7 @@ def test_the_parts_of_a_minibatch_add_up_in_any_order(
 ) -> None:
     outputs, transitions = random_transitions(case)
     whole, whole_terms = native_gradient(outputs, transitions, coefficients)
-    shuffled = torch.tensor(data.draw(st.permutations(range(case.rows))))
+    shuffled = np.array(data.draw(st.permutations(range(case.rows))))
     cut = data.draw(st.integers(0, case.rows))
     terms = []
     for rows in (shuffled[:cut], shuffled[cut:]):
@@ -126,7 +118,7 @@ def native_gradient(
     """Gradient and loss terms of a minibatch of all transitions, in order."""
     gradient = NetworkOutputs(*map(torch.empty_like, outputs))
     count = len(transitions.actions)
-    part = MinibatchPart(torch.arange(count), count)
+    part = MinibatchPart(np.arange(count), count)
     terms = write_loss_gradient(outputs, transitions, part, coefficients, gradient)
     return gradient, terms
 

@@ -20,7 +20,7 @@ from cagepool.bench.measure import (
 from cagepool.bench.schema import Groups, rates
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import set_torch_threads
+from cagepool.train.mlp_learner import set_torch_threads
 from cagepool.train.ppo import Trainer
 
 WITHOUT_ORDER, WITH_ORDER = "all features, 2 threads", "all features, 2 threads, with an order"

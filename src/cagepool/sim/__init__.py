@@ -2,7 +2,7 @@
 
 from cagepool.sim.action_masks import ActionMasks, action_masks
 from cagepool.sim.batch import COUNTERS, Batch, BatchConfig
-from cagepool.sim.belief import BELIEF_FEATURES, BeliefFilter
+from cagepool.sim.belief import BELIEF_FEATURES, BeliefConfig, BeliefFilter
 from cagepool.sim.trace import replay
 from cagepool.sim.true_state import TrueState
 
@@ -12,6 +12,7 @@ __all__ = [
     "ActionMasks",
     "Batch",
     "BatchConfig",
+    "BeliefConfig",
     "BeliefFilter",
     "TrueState",
     "action_masks",

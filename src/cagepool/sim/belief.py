@@ -37,6 +37,47 @@ class BeliefTotals:
     dropped_mass: float  # their probability, summed over the steps
 
 
+@dataclass(frozen=True, kw_only=True)
+class BeliefConfig:
+    """Settings of a belief filter; edition and green must be those of the games."""
+
+    reds: Sequence[str] = OFFICIAL_REDS
+    """Red agents that blue may face, by class name or alias."""
+    weights: Sequence[float] | None = None
+    """Prior weight of each red agent, positive; None: all are equal."""
+    edition: str = "2.1"
+    """Edition of the game."""
+    green: bool = False
+    """Whether GreenAgent scans hosts."""
+    capacity: int = 64
+    """Most hypotheses per game; the least probable ones beyond it are dropped and counted."""
+    threads: int = 1
+    """Threads that update games."""
+
+    def __post_init__(self) -> None:
+        """Check the settings that the core does not check."""
+        reds = [red_class_name(red) for red in self.reds]
+        unknown = set(reds).difference(BELIEF_REDS)
+        if unknown:
+            raise ValueError(f"reds must be among {', '.join(BELIEF_REDS)}; got {unknown.pop()}")
+        if len(set(reds)) != len(reds) or not reds:
+            raise ValueError(f"reds must be different red agents, got {short_repr(self.reds)}")
+        if self.weights is not None and len(self.weights) != len(reds):
+            raise ValueError(
+                f"weights must have one value per red agent, "
+                f"got {len(self.weights)} for {len(reds)}"
+            )
+        if self.weights is not None and not all(0 < weight < np.inf for weight in self.weights):
+            raise ValueError(f"weights must be positive numbers, got {short_repr(self.weights)}")
+
+    @property
+    def prior(self) -> Float64s:
+        """Prior weight of each agent of BELIEF_REDS."""
+        weights = [1.0] * len(self.reds) if self.weights is None else self.weights
+        by_name = dict(zip(map(red_class_name, self.reds), weights, strict=True))
+        return np.array([float(by_name.get(red, 0.0)) for red in BELIEF_REDS])
+
+
 class BeliefFilter:
     """Bayes' rule over the states of many games, exact, by enumeration of all random draws.
 
@@ -49,51 +90,24 @@ class BeliefFilter:
     `restore` carry a filter across processes.
     """
 
-    def __init__(
-        self,
-        games: int,
-        *,
-        reds: Sequence[str] = OFFICIAL_REDS,
-        weights: Sequence[float] | None = None,
-        edition: str = "2.1",
-        green: bool = False,
-        capacity: int = 64,
-        threads: int = 1,
-    ) -> None:
+    def __init__(self, games: int, config: BeliefConfig | None = None) -> None:
         """Start an episode in every game.
 
-        Args:
-            games: Number of games.
-            reds: Red agents that blue may face, by class name or alias.
-            weights: Prior weight of each red agent; by default all are equal.
-            edition: Edition of the game.
-            green: Whether GreenAgent scans hosts.
-            capacity: Most hypotheses per game; those of least probability beyond it are dropped
-                and counted.
-            threads: Threads that update games.
-
         Raises:
-            ValueError: an argument is unknown or out of range.
+            TypeError: a setting has another type.
+            ValueError: a setting is unknown or out of range.
         """
-        self.reds = tuple(_believable(red) for red in reds)
-        if len(set(self.reds)) != len(self.reds) or not self.reds:
-            raise ValueError(f"reds must be different red agents, got {short_repr(reds)}")
-        if weights is not None and len(weights) != len(self.reds):
-            raise ValueError(
-                f"there must be one weight per red agent, got {len(weights)} for {len(self.reds)}"
-            )
-        prior = dict(zip(self.reds, weights or [1.0] * len(self.reds), strict=True))
-        self._prior = np.array([float(prior.get(red, 0.0)) for red in BELIEF_REDS])
+        self.config = config or BeliefConfig()
         self.games = games
+        self.reds = tuple(map(red_class_name, self.config.reds))
         self._core = _core.BeliefFilter(
             games=games,
-            prior=self._prior.tolist(),
-            edition=edition_code(edition),
-            green=green,
-            capacity=capacity,
-            threads=threads,
+            prior=self.config.prior.tolist(),
+            edition=edition_code(self.config.edition),
+            green=self.config.green,
+            capacity=self.config.capacity,
+            threads=self.config.threads,
         )
-        self._prior /= self._prior.sum()
         self._all = np.arange(games)
 
     def reset(self, ids: Int64s | None = None) -> None:
@@ -144,7 +158,8 @@ class BeliefFilter:
     @property
     def posterior(self) -> Float64s:
         """Probability of each red agent of `reds`, (games, reds)."""
-        return self.probabilities["reds"][:, self._columns]
+        posterior: Float64s = self.probabilities["reds"][:, self._columns]
+        return posterior
 
     @property
     def log_likelihood(self) -> Float64s:
@@ -153,9 +168,11 @@ class BeliefFilter:
         One column per red agent of `reds`; -inf if the agent cannot have caused them. Blue's
         actions are given. Differences of two columns are log Bayes factors.
         """
+        prior = self.config.prior[self._columns]
         evidence = self._states()["log_evidence"][:, None]
         with np.errstate(divide="ignore"):
-            return evidence + np.log(self.posterior) - np.log(self._prior[self._columns])
+            result: Float64s = evidence + np.log(self.posterior) - np.log(prior / prior.sum())
+        return result
 
     @property
     def counts(self) -> Int64s:
@@ -246,10 +263,3 @@ class BeliefFilter:
         states = np.zeros(self.games, dtypes.BELIEF_STATE)
         self._core.write_states(dtypes.as_bytes(states))
         return states
-
-
-def _believable(red: str) -> str:
-    name = red_class_name(red)
-    if name not in BELIEF_REDS:
-        raise ValueError(f"a belief can be about {', '.join(BELIEF_REDS)}; got {red!r}")
-    return name

@@ -1,7 +1,7 @@
 """Rollout collection: workers that each hold a shard of the environments, and their collector."""
 
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -12,8 +12,7 @@ from cagepool.evaluate.policy import PolicySettings, feature_encoder
 from cagepool.sim import orders
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import MlpForward, start_threads
-from cagepool.train.networks import Networks
+from cagepool.train.make_learner import make_actor
 from cagepool.train.rollout import (
     Encoder,
     EnvSampler,
@@ -60,8 +59,8 @@ class Collector(Protocol):
     def is_pending(self) -> bool:
         """Whether a rollout is being collected in the background."""
 
-    def start(self, networks: Networks, /) -> None:
-        """Start a rollout with a copy of the policy."""
+    def start(self, weights: Arrays, /) -> None:
+        """Start a rollout with a copy of the policy's weights."""
 
     def wait(self) -> CollectedRollout:
         """Return the started rollout. Its buffer is reused by the second-next `start`."""
@@ -85,7 +84,7 @@ class LocalCollector:
         # Double buffer: one rollout is filled while the update reads the other.
         self.worker = RolloutWorker(config, shard, buffers=1 + config.ppo.overlap)
         self.shape = self.worker.shape
-        self._executor = start_threads(1) if config.ppo.overlap else None
+        self._executor = ThreadPoolExecutor(1) if config.ppo.overlap else None
         self._pending: Future[CollectedRollout] | None = None
         self._start_snapshot: Snapshot = ({}, {})  # of the pending rollout
 
@@ -109,9 +108,12 @@ class LocalCollector:
         """Whether a rollout is being collected in the background."""
         return self._pending is not None
 
-    def start(self, networks: Networks) -> None:
-        """Copy the policy and, with `ppo.overlap`, collect in the background."""
-        self._start(networks.arrays())
+    def start(self, weights: Arrays) -> None:
+        """Copy the weights and, with `ppo.overlap`, collect in the background."""
+        self.worker.actor.load_weights(weights)
+        if self._executor is not None:
+            self._start_snapshot = self.worker.state()
+            self._pending = self._executor.submit(self.worker.collect)
 
     def wait(self) -> CollectedRollout:
         """Wait for the background thread, or collect now."""
@@ -128,26 +130,20 @@ class LocalCollector:
             arrays, state = self.worker.state()
             return arrays, {**state, "ahead": False}
         arrays, state = self._start_snapshot
-        policy = policy_arrays(self.worker.networks.arrays())
+        policy = policy_arrays(self.worker.actor.weights())
         return arrays | policy, {**state, "ahead": True}
 
     def restore(self, arrays: Arrays, state: State) -> None:
         """Continue from a snapshot."""
         self.worker.restore(arrays, state)
         if state["ahead"]:
-            self._start(policy_weights(arrays))
+            self.start(policy_weights(arrays))
 
     def close(self) -> None:
         """Wait for the background thread and close the environments."""
         if self._executor is not None:
             self._executor.shutdown()
         self.worker.close()
-
-    def _start(self, weights: Arrays) -> None:
-        self.worker.networks.load_arrays(weights)
-        if self._executor is not None:
-            self._start_snapshot = self.worker.state()
-            self._pending = self._executor.submit(self.worker.collect)
 
 
 class RolloutWorker:
@@ -176,10 +172,7 @@ class RolloutWorker:
         self.shape = RolloutShape(
             config.ppo.update_steps, n_envs, encoder.size, encoder.n_choices, masked
         )
-        self.networks = Networks(
-            encoder.size, encoder.n_choices, config.ppo.hidden, config.ppo.activation, 0
-        )
-        self._actor = MlpForward(self.networks.actor)
+        self.actor = make_actor(config.ppo, self.shape)
         self.buffers = [Rollout(self.shape) for _ in range(buffers)]
         self.sampler.reset(shard.seed, self.buffers[0])
 
@@ -191,7 +184,7 @@ class RolloutWorker:
         rollout = self.buffers[0]
         with stage("rollout"):
             rollout.restart(last)
-            episodes = self.sampler.collect(self._actor, rollout)
+            episodes = self.sampler.collect(self.actor, rollout)
         return CollectedRollout(rollout, episodes, time.perf_counter() - start)
 
     def state(self) -> Snapshot:

@@ -4,28 +4,14 @@ Autograd through softmax, gather, entropy and clamps takes most of an update's t
 kernel computes the gradient in one pass over the logits. Tests compare the two.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 
 from cagepool import _core
 from cagepool.evaluate.policy import MASKED_LOGIT
-from cagepool.types import Bytes, Float32s, Int64s
-
-
-@dataclass(frozen=True)
-class Transitions:
-    """Transitions of a rollout, one row per environment step."""
-
-    features: torch.Tensor  # (rows, features)
-    action_masks: Bytes | None  # (rows, actions)
-    actions: Int64s  # (rows,), as all that follow
-    log_probs: Float32s
-    advantages: Float32s
-    values: Float32s  # by the critic before the update
-    returns: Float32s
+from cagepool.train.learner import LossCoefficients, LossTerms, Transitions
+from cagepool.types import Int64s
 
 
 class NetworkOutputs(NamedTuple):
@@ -38,27 +24,8 @@ class NetworkOutputs(NamedTuple):
 class MinibatchPart(NamedTuple):
     """Rows of a minibatch that one thread computes."""
 
-    rows: torch.Tensor  # indices of transitions
+    rows: Int64s  # indices of transitions
     minibatch_size: int
-
-
-class LossTerms(NamedTuple):
-    """Means over a minibatch, or the contribution of some rows to them."""
-
-    policy: float
-    value: float
-    entropy: float
-    kl: float
-    clip_fraction: float
-
-
-@dataclass(frozen=True)
-class LossCoefficients:
-    """Coefficients of the PPO loss in one update."""
-
-    clip_range: float
-    clip_range_vf: float  # 0: no value clipping
-    ent_coef: float
 
 
 def ppo_loss(
@@ -109,7 +76,7 @@ def write_loss_gradient(
     terms = _core.ppo_loss_gradient(
         logits=outputs.logits.numpy(),
         values=outputs.values.numpy(),
-        rows=part.rows.numpy(),
+        rows=part.rows,
         minibatch_size=part.minibatch_size,
         masks=transitions.action_masks,
         chosen=transitions.actions,
@@ -124,13 +91,3 @@ def write_loss_gradient(
         ent_coef=coefficients.ent_coef,
     )
     return LossTerms(*terms)
-
-
-def mean_terms(terms: list[LossTerms]) -> LossTerms:
-    """Mean over minibatches."""
-    return LossTerms(*np.mean(terms, axis=0).tolist())
-
-
-def sum_terms(terms: list[LossTerms]) -> LossTerms:
-    """Sum over the parts of one minibatch."""
-    return LossTerms(*np.sum(terms, axis=0).tolist())

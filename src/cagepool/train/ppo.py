@@ -2,21 +2,20 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cagepool._optional import require
 from cagepool._stages import stage
 from cagepool.train.collectors import CollectedRollout, Collector, LocalCollector, SeedStreams
 from cagepool.train.config import PpoConfig, TrainConfig
-from cagepool.train.learner import Learner, set_torch_threads
-from cagepool.train.loss import LossCoefficients, LossTerms, Transitions, mean_terms
-from cagepool.train.networks import Networks
+from cagepool.train.learner import Learner, LossCoefficients, LossTerms, Transitions, mean_terms
+from cagepool.train.make_learner import make_learner
 from cagepool.train.rollout import FinishedEpisodes, Rollout, State
-from cagepool.types import Arrays, Bools, Float32s
+from cagepool.types import Arrays, Bools, Float32s, Int64s
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -54,25 +53,14 @@ class Trainer:
 
     def __init__(self, config: TrainConfig) -> None:
         """Create environments and networks."""
-        set_torch_threads(1)  # before anything else: the count decides the rounding of sums
         self.config = config
         self.number = 0
         self.episodes = 0  # ended in the rollouts of all updates so far
         self.collector = _make_collector(config)
         seeds = SeedStreams.from_seed(config.run.seed)
-        networks = Networks(
-            self.collector.shape.features,
-            self.collector.shape.actions,
-            config.ppo.hidden,
-            config.ppo.activation,
-            int(seeds.weights.generate_state(1)[0]),
-        )
-        self.ppo = Ppo(networks, config.ppo, np.random.default_rng(seeds.shuffles))
-
-    @property
-    def networks(self) -> Networks:
-        """Actor and critic."""
-        return self.ppo.learner.networks
+        weights_seed = int(seeds.weights.generate_state(1)[0])
+        self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
+        self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
 
     def updates(self) -> Iterator[Update]:
         """Train until all episodes have ended; yields after every update."""
@@ -84,7 +72,7 @@ class Trainer:
             collected_at = time.perf_counter()
             episodes, steps = collector.episodes, collector.steps
             if self.config.ppo.overlap and not collector.is_finished:
-                collector.start(self.networks)
+                collector.start(self.learner.weights())
             progress = self.episodes / self.config.run.total_episodes
             stats = self.ppo.update(collected.rollout, progress)
             self.number += 1
@@ -105,7 +93,7 @@ class Trainer:
     def collect(self) -> CollectedRollout:
         """Return the pending rollout, or collect one now."""
         if not self.collector.is_pending:
-            self.collector.start(self.networks)
+            self.collector.start(self.learner.weights())
         return self.collector.wait()
 
     def state(self) -> tuple[Arrays, State]:
@@ -113,19 +101,19 @@ class Trainer:
         arrays, state = self.collector.state()
         shuffle_rng = self.ppo.rng.bit_generator.state
         state = {**state, "update": self.number, "shuffle_rng": shuffle_rng}
-        return {**arrays, **self.ppo.learner.arrays()}, state
+        return {**arrays, **self.learner.arrays()}, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
         """Continue from a saved state; a rollout that was pending is collected again."""
         self.number = state["update"]
         self.episodes = state["episodes"]
         self.ppo.rng.bit_generator.state = state["shuffle_rng"]
-        self.ppo.learner.load_arrays(arrays)
+        self.learner.load_arrays(arrays)
         self.collector.restore(arrays, state)
 
     def close(self) -> None:
         """Stop the threads and close the environments."""
-        with stage("setup"), self.ppo.learner:
+        with stage("setup"), closing(self.learner):
             self.collector.close()
 
     def __enter__(self) -> Self:
@@ -138,9 +126,9 @@ class Trainer:
 class Ppo:
     """The PPO update: advantages, epochs, minibatches, schedules."""
 
-    def __init__(self, networks: Networks, config: PpoConfig, rng: np.random.Generator) -> None:
-        """Update these networks; `rng` shuffles the transitions."""
-        self.learner = Learner(networks, config)
+    def __init__(self, learner: Learner, config: PpoConfig, rng: np.random.Generator) -> None:
+        """Update the networks of this learner; `rng` shuffles the transitions."""
+        self.learner = learner
         self.rng = rng
         self._config = config
 
@@ -171,19 +159,19 @@ class Ppo:
         mean_norm = float(np.mean(norms))
         return UpdateStats(mean_terms(terms), explained_variance, mean_norm, learning_rate)
 
-    def _minibatches(self, count: int) -> Iterator[torch.Tensor]:
+    def _minibatches(self, count: int) -> list[Int64s]:
         """Row numbers in random order, split into minibatches."""
-        shuffled = torch.from_numpy(self.rng.permutation(count))
-        yield from shuffled.tensor_split(min(self._config.n_minibatches, count))
+        shuffled = self.rng.permutation(count)
+        return np.array_split(shuffled, min(self._config.n_minibatches, count))
 
     def transitions(self, rollout: Rollout) -> tuple[Transitions, float]:
         """Transitions of a rollout with their advantages, and the critic's explained variance."""
         config, steps = self._config, rollout.steps
-        values = self.learner.values(rollout.features[: steps + 1])
+        values, truncated = self.learner.values(rollout)
         rewards = rollout.rewards[:steps].copy()
         if config.bootstrap:
-            for end in rollout.truncations:
-                rewards[end.step, end.env_ids] += config.gamma * self.learner.values(end.features)
+            for end, last_values in zip(rollout.truncations, truncated, strict=True):
+                rewards[end.step, end.env_ids] += config.gamma * last_values
         advantages = gae_advantages(
             rewards, values, rollout.dones[:steps], config.gamma, config.gae_lambda
         )
@@ -204,7 +192,10 @@ class Ppo:
             return rows if all_counted else rows[counted]
 
         return Transitions(
-            features=torch.from_numpy(flat(rollout.features)),
+            features=flat(rollout.features),
+            critic_features=(
+                None if rollout.critic_features is None else flat(rollout.critic_features)
+            ),
             action_masks=None if rollout.action_masks is None else flat(rollout.action_masks),
             actions=flat(rollout.actions),
             log_probs=flat(rollout.log_probs),

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import torch
 
 from cagepool import _core
 from cagepool._stages import stage
@@ -12,7 +11,6 @@ from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.features import FeatureEncoder
-from cagepool.train.learner import MlpForward
 from cagepool.types import Arrays, Bools, Bytes, Float32s, Infos, Int64s
 
 State: TypeAlias = dict[str, Any]  # JSON values of a checkpoint, beside its arrays
@@ -27,6 +25,7 @@ class RolloutShape:
     features: int
     actions: int
     masked: bool  # whether it holds action masks
+    critic_features: int = 0  # 0: the critic sees the actor's features
 
 
 class Rollout:
@@ -41,6 +40,11 @@ class Rollout:
         states = (shape.steps + 1, shape.n_envs)
         self.shape = shape
         self.features: Float32s = np.zeros((*states, shape.features), np.float32)
+        self.critic_features: Float32s | None = (
+            np.zeros((*states, shape.critic_features), np.float32)
+            if shape.critic_features
+            else None
+        )
         self.action_masks: Bytes | None = (
             np.ones((*states, shape.actions), np.uint8) if shape.masked else None
         )
@@ -56,6 +60,8 @@ class Rollout:
         """Empty the buffer; its first states are the last ones of `last`, or of itself."""
         source = last or self
         self.features[0] = source.features[source.steps]
+        if self.critic_features is not None and source.critic_features is not None:
+            self.critic_features[0] = source.critic_features[source.steps]
         if self.action_masks is not None and source.action_masks is not None:
             self.action_masks[0] = source.action_masks[source.steps]
         self.truncations.clear()
@@ -69,6 +75,7 @@ class Truncation:
     step: int
     env_ids: Int64s
     features: Float32s  # (env_ids, features)
+    critic_features: Float32s | None = None  # (env_ids, critic features); None: `features`
 
 
 @dataclass
@@ -98,6 +105,43 @@ class Encoder(Protocol):
 
     def encode(self, observations: Float32s, features: Float32s, masks: Bytes | None, /) -> None:
         """Write features and action masks."""
+
+
+class Actor(Protocol):
+    """Policy that samples the actions of a rollout, with its own copy of a learner's weights."""
+
+    state: Float32s | None  # recurrent state, (environments, size); None without one
+
+    def weights(self) -> Arrays:
+        """Weights by name, as `load_weights` takes them."""
+
+    def load_weights(self, weights: Arrays, /) -> None:
+        """Copy the weights of a learner."""
+
+    def logits(self, features: Float32s, masks: Bytes | None, /) -> Float32s:
+        """Logits of the actions before masking; the next call may overwrite them."""
+
+    def sample(
+        self,
+        features: Float32s,
+        masks: Bytes | None,
+        uniforms: Float32s,
+        actions: Int64s,
+        log_probs: Float32s,
+        /,
+    ) -> None:
+        """Write one action per environment and its log probability; advances the state.
+
+        Args:
+            features: (environments, features).
+            masks: Allowed actions, (environments, actions).
+            uniforms: Random numbers in [0, 1), (environments,).
+            actions: Is filled with the actions.
+            log_probs: Is filled with their log probabilities.
+        """
+
+    def reset(self, env_ids: Int64s, /) -> None:
+        """Clear the recurrent state of environments whose episode ended."""
 
 
 class ObservationEncoder:
@@ -169,18 +213,19 @@ class EnvSampler:
         observations, _ = self.envs.reset(seed=seed)
         self._encode(_as_floats(observations), rollout, 0)
 
-    def collect(self, actor: MlpForward, rollout: Rollout) -> FinishedEpisodes:
+    def collect(self, actor: Actor, rollout: Rollout) -> FinishedEpisodes:
         """Fill the rollout, or its first rows if the run's last episode ends earlier."""
         finished = FinishedEpisodes()
         uniforms = self._rng.random(rollout.rewards.shape, np.float32)
-        with torch.inference_mode():
-            for step in range(rollout.shape.steps):
-                rollout.counted[step] = self._active
-                self._sample_actions(actor, rollout, step, uniforms[step])
-                self._step_envs(rollout, step, finished)
-                rollout.steps = step + 1
-                if self.is_finished:
-                    break
+        for step in range(rollout.shape.steps):
+            rollout.counted[step] = self._active
+            self._sample_actions(actor, rollout, step, uniforms[step])
+            self._step_envs(rollout, step, finished)
+            rollout.steps = step + 1
+            if rollout.dones[step].any():
+                actor.reset(np.flatnonzero(rollout.dones[step]))
+            if self.is_finished:
+                break
         return finished
 
     def state(self) -> tuple[Arrays, State]:
@@ -236,15 +281,12 @@ class EnvSampler:
         self._encode(_as_floats(self.envs.observations), rollout, 0)
 
     def _sample_actions(
-        self, actor: MlpForward, rollout: Rollout, step: int, uniforms: Float32s
+        self, actor: Actor, rollout: Rollout, step: int, uniforms: Float32s
     ) -> None:
-        with stage("policy_forward"):
-            logits = actor.forward(torch.from_numpy(rollout.features[step])).numpy()
-        with stage("sampling"):
-            masks = None if rollout.action_masks is None else rollout.action_masks[step]
-            actions = rollout.actions[step]
-            _core.sample_choices(logits, masks, uniforms, actions, rollout.log_probs[step])
-            np.take(self.encoder.action_indices, actions, out=self._env_actions)
+        masks = None if rollout.action_masks is None else rollout.action_masks[step]
+        actions = rollout.actions[step]
+        actor.sample(rollout.features[step], masks, uniforms, actions, rollout.log_probs[step])
+        np.take(self.encoder.action_indices, actions, out=self._env_actions)
 
     def _step_envs(self, rollout: Rollout, step: int, finished: FinishedEpisodes) -> None:
         if self.tracker is not None:

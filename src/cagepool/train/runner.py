@@ -20,8 +20,8 @@ from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import EarlyStopping
 from cagepool.train.evaluation import (
     PeriodicScore,
-    evaluate_networks,
     evaluate_orders,
+    evaluate_weights,
     score_of_returns,
 )
 from cagepool.train.logging import ResumePoint, Row, RunLogger
@@ -134,7 +134,7 @@ def _load_policy(trainer: Trainer, folder: Path) -> None:
     """Start from the last policy and optimizer state of another run."""
     checkpoint = runs.open_run(folder).checkpoint("last")
     try:
-        trainer.ppo.learner.load_arrays(checkpoint.arrays)
+        trainer.learner.load_arrays(checkpoint.arrays)
     except _RESTORE_ERRORS as error:
         raise ValueError(
             f"start_from: the networks in {folder} do not match this configuration: {error}"
@@ -147,7 +147,7 @@ def _write_outcome(run: runs.Run, trainer: Trainer, early_stopping: EarlyStoppin
     order = config.order.order
     assert order is not None
     assert early_stopping.outcome is not None
-    policy = Policy(trainer.networks.arrays(), config.as_dict())
+    policy = Policy(trainer.learner.weights(), config.as_dict())
     (score,) = evaluate_orders(policy, config, [order], config.order.n_eval_episodes)
     workflow = WorkflowFile(
         order=">".join(orders.parse_order(order)),
@@ -226,9 +226,9 @@ class _Runner:
     def _evaluate(self, row: Row, listener: Listener) -> None:
         """Evaluate the policy, and save it if it is the best so far."""
         progress, config = self._progress, self._config
-        networks = self._trainer.networks
+        weights = self._trainer.learner.weights()
         score = (
-            evaluate_networks(config, networks)
+            evaluate_weights(config, weights)
             if config.env.is_cage
             else score_of_returns(progress.returns)
         )
@@ -242,9 +242,7 @@ class _Runner:
             progress.best_score = score.score
             state = {name: row[name] for name in ("update", "episodes", "steps")}
             with stage("checkpoint"):
-                self._run.save_checkpoint(
-                    "best", networks.arrays(), {**state, "score": score.score}
-                )
+                self._run.save_checkpoint("best", weights, {**state, "score": score.score})
         with stage("logging"):
             self._logger.log_evaluation(row, score, is_best=is_best)
             listener.on_evaluation(row, score, is_best=is_best)

@@ -17,8 +17,6 @@ from cagepool.train.collectors import (
     split_shards,
 )
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import set_torch_threads
-from cagepool.train.networks import Networks
 from cagepool.train.ray import cluster_connection
 from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State, Truncation
 from cagepool.types import Arrays
@@ -77,9 +75,12 @@ class RayCollector:
         """Whether a rollout is being collected."""
         return self._weights is not None
 
-    def start(self, networks: Networks) -> None:
-        """Send the policy to all actors and let them collect."""
-        self._start(networks.arrays())
+    def start(self, weights: Arrays) -> None:
+        """Send the weights to all actors and let them collect."""
+        self._weights = ray.put(weights)
+        for worker in self._workers:
+            if not worker.is_finished:
+                worker.start(self._weights)
 
     def wait(self) -> CollectedRollout:
         """Wait for all actors and merge their rollouts."""
@@ -117,17 +118,11 @@ class RayCollector:
             own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
             worker.restore((own, state["actors"][number]))
         if state["ahead"]:
-            self._start(policy_weights(arrays))
+            self.start(policy_weights(arrays))
 
     def close(self) -> None:
         """Stop the actors, and the cluster if it was started for them."""
         self._stack.close()
-
-    def _start(self, weights: Arrays) -> None:
-        self._weights = ray.put(weights)
-        for worker in self._workers:
-            if not worker.is_finished:
-                worker.start(self._weights)
 
     def _close_workers(self) -> None:
         for worker in self._workers:
@@ -217,7 +212,6 @@ class _Actor:
         self._shard = shard
 
     def start(self) -> tuple[RolloutShape, Snapshot]:
-        set_torch_threads(1)  # as in the trainer: sums are rounded alike
         self._worker = RolloutWorker(self._config, self._shard)
         return self._worker.shape, self._worker.state()
 
@@ -225,7 +219,7 @@ class _Actor:
         self._worker.restore(*snapshot)
 
     def collect(self, weights: Arrays) -> tuple[CollectedRollout, Snapshot]:
-        self._worker.networks.load_arrays(weights)
+        self._worker.actor.load_weights(weights)
         return self._worker.collect(), self._worker.state()
 
 
