@@ -1,5 +1,6 @@
 """Proximal Policy Optimization (PPO): collect a rollout, estimate advantages, update in epochs."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -60,6 +61,8 @@ class Trainer:
         seeds = SeedStreams.from_seed(config.run.seed)
         weights_seed = int(seeds.weights.generate_state(1)[0])
         self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
+        if config.start_biases is not None:
+            _set_start_biases(self.learner, config.start_biases)
         self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
 
     def updates(self) -> Iterator[Update]:
@@ -226,6 +229,16 @@ def gae_advantages(
         last = errors[step] + decay[step] * last
         advantages[step] = last
     return advantages
+
+
+def _set_start_biases(learner: Learner, biases: Float32s) -> None:
+    """Set the biases of the actor's last layer, one per action."""
+    arrays = {name: array.copy() for name, array in learner.arrays().items()}
+    layers = [int(name.split(".")[1]) for name in arrays if re.fullmatch(r"actor\.\d+\.bias", name)]
+    if not layers:
+        raise ValueError("ppo.start_bias needs a network whose actor is an MLP")
+    arrays[f"actor.{max(layers)}.bias"][:] = biases
+    learner.load_arrays(arrays)
 
 
 def _interpolate(start: float, end: float, progress: float) -> float:
