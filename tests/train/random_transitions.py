@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from cagepool.train.learner import Transitions
-from cagepool.train.loss import NetworkOutputs
+from cagepool.train.mlp_learner import NetworkOutputs
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,15 @@ import torch
 
 from cagepool.train.config import PpoConfig
 from cagepool.train.learner import LossCoefficients
-from cagepool.train.loss import MinibatchPart, NetworkOutputs, ppo_loss
-from cagepool.train.mlp_learner import Adam, GradientWorker, MlpBackward, MlpForward, MlpLearner
+from cagepool.train.loss import LossTargets, ppo_loss
+from cagepool.train.mlp_learner import (
+    Adam,
+    GradientWorker,
+    MinibatchPart,
+    MlpBackward,
+    MlpForward,
+    MlpLearner,
+)
 from cagepool.train.networks import Networks
 from cagepool.train.rollout import RolloutShape
 from tests.train.random_transitions import RandomCase, random_transitions
@@ -58,8 +65,9 @@ def test_gradients_of_the_parts_of_a_minibatch_add_up_to_autograd() -> None:
         worker.write_gradient(transitions, MinibatchPart(rows, 20), coefficients)
 
     features = torch.from_numpy(transitions.features)
-    outputs = NetworkOutputs(networks.logits(features), networks.values(features))
-    loss, _ = ppo_loss(outputs, transitions, coefficients)
+    targets = LossTargets.from_transitions(transitions, torch.device("cpu"))
+    logits, values = networks.logits(features), networks.values(features)
+    loss, _ = ppo_loss(logits, values, targets, coefficients)
     loss.backward()  # type: ignore[no-untyped-call] # of torch
 
     expected = torch.cat([w.grad.flatten() for w in networks.parameters() if w.grad is not None])

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 from cagepool import _core
+from cagepool._lookup import is_reference
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import CAGE_ENVS
@@ -15,6 +16,7 @@ from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS
 TrainBackend: TypeAlias = Literal[Backend, "ray"]
 Edition: TypeAlias = Literal["2.1", "leaderboard"]
 Settings: TypeAlias = Mapping[str, Mapping[str, Any]]  # values by group and name
+NETWORKS = ("mlp", "gru")
 
 # Flat names, which command-line flags use too, where they differ from the field's name.
 _FLAT_NAMES = {("env", "id"): "env", ("order", "n_eval_episodes"): "order_eval_episodes"}
@@ -94,7 +96,10 @@ class PpoConfig:
     learning_rate: float = 2e-3
     """Learning rate of Adam at the start."""
     learning_rate_end: float = 0.0
-    """Learning rate at the end. It falls linearly with the episodes played."""
+    """Learning rate at the end of the schedule."""
+    learning_rate_schedule: Literal["linear", "cosine", "constant"] = "linear"
+    """Course of the learning rate over the episodes of the run, from its start to its end.
+    constant: it stays at its start."""
     gamma: float = 0.99
     """Discount factor per step."""
     gae_lambda: float = 0.95
@@ -123,10 +128,19 @@ class PpoConfig:
     Off: the value ends with the episode, as the score does."""
     reward_scale: float = 0.1
     """Factor on every reward before learning."""
+    network: str = "mlp"
+    """mlp: actor and critic are separate MLPs. gru: recurrent, the policy has a memory.
+    module:Class: your own PyTorch network (docs/own-networks.md)."""
     hidden: tuple[int, ...] = (64, 64)
-    """Widths of the hidden layers. Actor and critic are separate networks."""
+    """Widths of the hidden layers. gru: the last one is the width of the memory."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation after each hidden layer."""
+    learner: Literal["auto", "native", "torch"] = "auto"
+    """native: MLPs on the CPU, in C++. torch: any network and device, by autograd.
+    auto: native if network and device allow it."""
+    device: str = "auto"
+    """cpu, cuda, mps, or another device that PyTorch knows, such as cuda:1.
+    auto: cpu for the native learner, else a GPU if there is one."""
     threads: int = 2
     """Threads per update. The count decides the rounding of sums, so a resumed run keeps it."""
     overlap: bool = False
@@ -146,6 +160,17 @@ class PpoConfig:
             _check_at_least(f"ppo.{name}", getattr(self, name), 0)
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"ppo.hidden must be widths of at least 1, got {self.hidden}")
+        self._check_network()
+
+    def _check_network(self) -> None:
+        if self.network not in NETWORKS and not is_reference(self.network):
+            raise ValueError(
+                f"ppo.network must be {', '.join(NETWORKS)} or module:Class, got {self.network!r}"
+            )
+        if self.learner == "native" and self.network != "mlp":
+            raise ValueError(f"ppo.learner native needs ppo.network mlp, got {self.network}")
+        if self.learner == "native" and self.device not in ("auto", "cpu"):
+            raise ValueError(f"ppo.learner native needs ppo.device cpu, got {self.device}")
 
 
 @dataclass(frozen=True, kw_only=True)

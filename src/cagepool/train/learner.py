@@ -10,8 +10,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cagepool.train.rollout import Rollout
-from cagepool.types import Arrays, Bytes, Float32s, Int64s
+from cagepool.train.config import PpoConfig
+from cagepool.train.rollout import Rollout, RolloutShape
+from cagepool.types import Arrays, Bools, Bytes, Float32s, Float64s, Int64s
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,26 @@ class Transitions:
     values: Float32s  # by the critic before the update
     returns: Float32s
     critic_features: Float32s | None = None  # (rows, critic features); None: `features`
+    sequences: "Sequences | None" = None  # of a recurrent policy
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """How transitions follow each other: row number = step * environments + environment.
+
+    With sequences, the transitions are all cells of a rollout, and minibatches take the counted
+    rows of whole environments.
+    """
+
+    dones: Bools  # (steps, environments), whether the episode ended with this step
+    counted: Bools  # (steps, environments), whether the step belongs to the run's episodes
+    initial_state: Float32s  # (environments, state size), before the first step
+
+    def rows_of(self, envs: Int64s) -> Int64s:
+        """Numbers of the counted rows of these environments, step by step."""
+        is_row = np.zeros_like(self.counted)
+        is_row[:, envs] = self.counted[:, envs]
+        return np.flatnonzero(is_row)
 
 
 @dataclass(frozen=True)
@@ -89,6 +110,33 @@ class Learner(Protocol):
 
     def close(self) -> None:
         """Stop the threads."""
+
+
+def initial_mlp_weights(config: PpoConfig, shape: RolloutShape, seed: int) -> Arrays:
+    """Weights of the MLPs by name: orthogonal, with biases of zero.
+
+    A small gain on the actor's last layer makes an almost uniform policy at the start.
+    """
+    rng = np.random.default_rng(seed)
+    critic_features = shape.critic_features or shape.features
+    networks = (("actor", shape.features, shape.actions, 0.01), ("critic", critic_features, 1, 1.0))
+    arrays: Arrays = {}
+    for network, inputs, outputs, last_gain in networks:
+        widths = (inputs, *config.hidden, outputs)
+        for layer, (rows, columns) in enumerate(zip(widths[1:], widths, strict=False)):
+            gain = last_gain if layer == len(config.hidden) else 2**0.5
+            name = f"{network}.{2 * layer}"  # activations are between the layers
+            arrays[f"{name}.weight"] = (gain * _orthogonal(rng, rows, columns)).astype(np.float32)
+            arrays[f"{name}.bias"] = np.zeros(rows, np.float32)
+    return arrays
+
+
+def _orthogonal(rng: np.random.Generator, rows: int, columns: int) -> Float64s:
+    """Random matrix with orthonormal rows or columns, whichever are fewer."""
+    normals = rng.standard_normal((max(rows, columns), min(rows, columns)))
+    basis, triangle = np.linalg.qr(normals)
+    basis *= np.sign(np.diag(triangle))  # uniform over the orthogonal matrices
+    return basis if rows >= columns else basis.T
 
 
 def mean_terms(terms: list[LossTerms]) -> LossTerms:

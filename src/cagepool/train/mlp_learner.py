@@ -8,6 +8,7 @@ each thread has its own gradient. Tests compare all three with PyTorch's own.
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +24,6 @@ from cagepool.train.learner import (
     Transitions,
     sum_terms,
 )
-from cagepool.train.loss import MinibatchPart, NetworkOutputs, write_loss_gradient
 from cagepool.train.networks import Networks
 from cagepool.train.rollout import Rollout, RolloutShape
 from cagepool.types import Arrays, Bytes, Float32s, Int64s
@@ -45,6 +45,48 @@ ACTIVATION_BACKWARD: dict[type[nn.Module], Callable[[torch.Tensor, torch.Tensor]
     nn.Tanh: lambda gradient, output: _tanh_backward(gradient, output, grad_input=gradient),
     nn.ReLU: lambda gradient, output: _relu_backward(gradient, output, 0, grad_input=gradient),
 }
+
+
+class NetworkOutputs(NamedTuple):
+    """Outputs of actor and critic, or the gradient of the loss by them."""
+
+    logits: torch.Tensor  # (rows, actions)
+    values: torch.Tensor  # (rows,)
+
+
+class MinibatchPart(NamedTuple):
+    """Rows of a minibatch that one thread computes."""
+
+    rows: Int64s  # indices of transitions
+    minibatch_size: int
+
+
+def write_loss_gradient(
+    outputs: NetworkOutputs,
+    transitions: Transitions,
+    part: MinibatchPart,
+    coefficients: LossCoefficients,
+    gradient: NetworkOutputs,
+) -> LossTerms:
+    """Write the gradient of a minibatch's loss by the outputs for a part of its rows."""
+    terms = _core.ppo_loss_gradient(
+        logits=outputs.logits.numpy(),
+        values=outputs.values.numpy(),
+        rows=part.rows,
+        minibatch_size=part.minibatch_size,
+        masks=transitions.action_masks,
+        chosen=transitions.actions,
+        log_probabilities=transitions.log_probs,
+        advantages=transitions.advantages,
+        old_values=transitions.values,
+        returns=transitions.returns,
+        logits_gradient=gradient.logits.numpy(),
+        values_gradient=gradient.values.numpy(),
+        clip_range=coefficients.clip_range,
+        clip_range_vf=coefficients.clip_range_vf,
+        ent_coef=coefficients.ent_coef,
+    )
+    return LossTerms(*terms)
 
 
 class MlpLearner:
@@ -145,7 +187,13 @@ class MlpLearner:
 class MlpActor:
     """Actor with a copy of the MLPs."""
 
-    state: Float32s | None = None
+    @property
+    def state(self) -> Float32s | None:
+        """None: MLPs have no recurrent state."""
+        return None
+
+    def load_state(self, state: Float32s) -> None:
+        """Do nothing: MLPs have no recurrent state."""
 
     def __init__(self, config: PpoConfig, shape: RolloutShape) -> None:
         """Create networks for rollouts of this shape."""

@@ -25,12 +25,14 @@ class RolloutShape:
     features: int
     actions: int
     masked: bool  # whether it holds action masks
+    critic_features: int = 0  # 0: the critic sees `features`
 
 
 class Rollout:
     """Rollout buffer: row t holds the features before step t, the action, and its results.
 
-    `features` and `action_masks` have one more row, for the states after the last step.
+    `features`, `critic_features` and `action_masks` have one more row, for the states after the
+    last step.
     """
 
     def __init__(self, shape: RolloutShape) -> None:
@@ -39,6 +41,11 @@ class Rollout:
         states = (shape.steps + 1, shape.n_envs)
         self.shape = shape
         self.features: Float32s = np.zeros((*states, shape.features), np.float32)
+        self.critic_features: Float32s | None = (  # None: the critic sees `features`
+            np.zeros((*states, shape.critic_features), np.float32)
+            if shape.critic_features
+            else None
+        )
         self.action_masks: Bytes | None = (
             np.ones((*states, shape.actions), np.uint8) if shape.masked else None
         )
@@ -48,12 +55,16 @@ class Rollout:
         self.dones: Bools = np.zeros(cells, np.bool_)  # the episode ended with this step
         self.counted: Bools = np.ones(cells, np.bool_)  # the step belongs to the run's episodes
         self.truncations: list[Truncation] = []
+        # Of a recurrent policy before the first step, (environments, state size).
+        self.initial_state: Float32s | None = None
         self.steps = 0  # rows that are filled
 
     def restart(self, last: "Rollout | None" = None) -> None:
         """Empty the buffer; its first states are the last ones of `last`, or of itself."""
         source = last or self
         self.features[0] = source.features[source.steps]
+        if self.critic_features is not None and source.critic_features is not None:
+            self.critic_features[0] = source.critic_features[source.steps]
         if self.action_masks is not None and source.action_masks is not None:
             self.action_masks[0] = source.action_masks[source.steps]
         self.truncations.clear()
@@ -67,6 +78,7 @@ class Truncation:
     step: int
     env_ids: Int64s
     features: Float32s  # (env_ids, features)
+    critic_features: Float32s | None = None  # (env_ids, critic features); None: `features`
 
 
 @dataclass
@@ -101,7 +113,12 @@ class Encoder(Protocol):
 class Actor(Protocol):
     """Policy that samples the actions of a rollout, with its own copy of a learner's weights."""
 
-    state: Float32s | None  # recurrent state, (environments, size); None without one
+    @property
+    def state(self) -> Float32s | None:
+        """Recurrent state, (environments, state size); None if the policy has none."""
+
+    def load_state(self, state: Float32s, /) -> None:
+        """Set the recurrent state."""
 
     def weights(self) -> Arrays:
         """Weights by name, as `load_weights` takes them."""
@@ -194,6 +211,11 @@ class EnvSampler:
         """Whether all episodes have ended."""
         return self.ended_episodes == self.total_episodes
 
+    @property
+    def restores_episodes(self) -> bool:
+        """Whether `restore` continues unfinished episodes instead of starting new ones."""
+        return isinstance(self.envs, NativeVectorEnv)
+
     def draw_orders(self, rng: np.random.Generator) -> None:
         """Draw a workflow order per episode, from the first episodes on."""
         self._order_rng = rng
@@ -207,6 +229,7 @@ class EnvSampler:
     def collect(self, actor: Actor, rollout: Rollout) -> FinishedEpisodes:
         """Fill the rollout, or its first rows if the run's last episode ends earlier."""
         finished = FinishedEpisodes()
+        rollout.initial_state = None if actor.state is None else actor.state.copy()
         uniforms = self._rng.random(rollout.rewards.shape, np.float32)
         for step in range(rollout.shape.steps):
             rollout.counted[step] = self._active
