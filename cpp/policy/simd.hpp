@@ -48,6 +48,47 @@ inline Lanes exp_lanes(Lanes x) {
   return underflows ? Lanes{} : p * power;
 }
 
+using HalfLanes = float __attribute__((vector_size(kLanes / 2 * sizeof(float))));
+using QuarterLanes = float __attribute__((vector_size(kLanes / 4 * sizeof(float))));
+
+/// Registers of a processor: floats per vector, and the most vectors of a row that a tile of a
+/// matrix product keeps in registers beside its operands.
+template <class Floats, std::size_t kMaxVectors>
+struct SimdLevel {
+  using Vector = Floats;
+  static constexpr std::size_t kWidth = sizeof(Floats) / sizeof(float);
+  static constexpr std::size_t kTileVectors = kMaxVectors;
+
+  static Vector load(const float* from) {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof vector);
+    return vector;
+  }
+  static void store(Vector vector, float* to) { std::memcpy(to, &vector, sizeof vector); }
+};
+
+#if defined(__x86_64__) && defined(__linux__)
+template <class Work>
+[[gnu::flatten, gnu::target("arch=x86-64-v4")]] void run_v4(const Work& work) {
+  work.template operator()<SimdLevel<Lanes, 5>>();
+}
+template <class Work>
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] void run_v3(const Work& work) {
+  work.template operator()<SimdLevel<HalfLanes, 3>>();
+}
+#endif
+
+/// Call `work.operator()<Level>()` compiled for this processor. Products are not contracted with
+/// sums, so all levels round alike.
+template <class Work>
+void run_simd(const Work& work) {
+#if defined(__x86_64__) && defined(__linux__)
+  if (__builtin_cpu_supports("x86-64-v4")) return run_v4(work);
+  if (__builtin_cpu_supports("x86-64-v3")) return run_v3(work);
+#endif
+  work.template operator()<SimdLevel<QuarterLanes, 3>>();
+}
+
 /// Sum of the lanes, pairwise, so that every processor rounds alike.
 inline float sum_lanes(Lanes lanes) {
   std::array<float, kLanes> sums;

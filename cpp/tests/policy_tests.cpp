@@ -41,7 +41,7 @@ struct Table {
     for (std::size_t i = 0; i < masks.size(); ++i)
       masks[i] = i % count == 0 || number(99, i) < 0.5F ? 1 : 0;
   }
-  MaskedLogits masked() const { return {logits, masks, count}; }
+  MaskedLogits masked() const { return {logits, masks, count, count}; }
 };
 
 void test_only_allowed_choices_are_sampled() {
@@ -75,7 +75,7 @@ struct Rollout {
     return {table.masks, log_probabilities, advantages, old_values, returns};
   }
   MinibatchSlice slice(const Table& table) const {
-    return {rows, chosen, table.logits, values, kRows};
+    return {rows, chosen, table.count, table.count, table.logits, values, kRows};
   }
 };
 

@@ -203,6 +203,70 @@ class Batch:
         Write the state of every game: the fields `s_*` of one trace row per game.
         """
 
+class Activation(enum.Enum):
+    TANH = 0
+
+    RELU = 1
+
+class MlpLearner:
+    """
+    Actor and critic, two MLPs: PPO's gradient steps and the critic's values.
+
+    `parameters` are one array: those of the actor, then those of the critic; `layers` has the place of each layer. No result depends on the number of threads.
+    """
+
+    def __init__(self, *, actor: Sequence[int], critic: Sequence[int], activation: Activation, threads: int) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, padding included."""
+
+    @property
+    def layers(self) -> list[tuple[int, int, int, int]]:
+        """
+        Offset, inputs, outputs and stride per layer: weights, (inputs, stride), then biases, (stride).
+        """
+
+    def step(self, *, parameters: numpy.typing.NDArray[numpy.float32], exp_avg: numpy.typing.NDArray[numpy.float32], exp_avg_sq: numpy.typing.NDArray[numpy.float32], rows: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], advantages: numpy.typing.NDArray[numpy.float32], old_values: numpy.typing.NDArray[numpy.float32], returns: numpy.typing.NDArray[numpy.float32], clip_range: float, clip_range_vf: float, ent_coef: float, max_grad_norm: float, learning_rate: float, steps: int) -> tuple[tuple[float, float, float, float, float], float]:
+        """
+        Take Adam's step number `steps` on the minibatch of these rows.
+
+        Returns:
+            Means of policy loss, value loss, entropy, KL divergence and share of clipped ratios; norm of the actor's gradient before clipping.
+        """
+
+    def write_gradient(self, *, parameters: numpy.typing.NDArray[numpy.float32], gradient: numpy.typing.NDArray[numpy.float32], rows: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], advantages: numpy.typing.NDArray[numpy.float32], old_values: numpy.typing.NDArray[numpy.float32], returns: numpy.typing.NDArray[numpy.float32], clip_range: float, clip_range_vf: float, ent_coef: float) -> tuple[float, float, float, float, float]:
+        """
+        Write the gradient of the minibatch's mean loss, before clipping; returns the means as `step`.
+        """
+
+    def write_values(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], values: numpy.typing.NDArray[numpy.float32]) -> None:
+        """Write the critic's value of each row of features."""
+
+class MlpActor:
+    """Actor of rollouts, an MLP. No result depends on the number of threads."""
+
+    def __init__(self, *, widths: Sequence[int], activation: Activation, threads: int) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, padding included."""
+
+    @property
+    def layers(self) -> list[tuple[int, int, int, int]]:
+        """Offset, inputs, outputs and stride per layer, as in `MlpLearner`."""
+
+    def sample(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, uniforms: numpy.typing.NDArray[numpy.float32], chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32]) -> None:
+        """
+        Sample one choice per row of features, by one uniform number in [0, 1) per row.
+
+        Raises:
+            ValueError: a row allows no choice, or its logits are not numbers.
+        """
+
+    def write_logits(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], logits: numpy.typing.NDArray[numpy.float32]) -> None:
+        """Write the logits of each row of features."""
+
 HISTORY_BYTES: int = 24
 
 HISTORY_ORDER_OFFSET: int = 10

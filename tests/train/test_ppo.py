@@ -1,6 +1,5 @@
 """PPO: advantages, learning curves and reproducibility."""
 
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,8 @@ from cagepool.train.config import TrainConfig
 from cagepool.train.evaluation import PERIODIC_SEED, evaluate_weights
 from cagepool.train.ppo import Trainer, Update, gae_advantages
 from tests.train.null_listener import NullListener, never
+
+TASKS = Path("/proc/self/task")  # threads of this process, native ones too
 
 RECALL = TrainConfig.from_flat(
     env="tests.train.toy_envs:Recall",
@@ -168,15 +169,15 @@ def test_the_alignment_reward_is_in_the_rewards_and_not_in_the_returns() -> None
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_a_closed_trainer_leaves_no_thread(overlap: bool) -> None:
-    before = {*threading.enumerate()}
+    before = {*TASKS.iterdir()}
     config = TrainConfig.from_flat(
         n_envs=100, total_episodes=200, max_steps=30, update_steps=30, overlap=overlap, threads=3
     )
     with Trainer(config) as trainer:
         next(trainer.updates())
-        assert {*threading.enumerate()} - before
+        assert {*TASKS.iterdir()} - before
 
-    assert {*threading.enumerate()} - before == set()
+    assert {*TASKS.iterdir()} - before == set()
 
 
 def gae_by_definition(

@@ -10,9 +10,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cagepool.train.config import PpoConfig
-from cagepool.train.rollout import Rollout, RolloutShape
-from cagepool.types import Arrays, Bools, Bytes, Float32s, Float64s, Int64s
+from cagepool.train.rollout import Rollout
+from cagepool.types import Arrays, Bools, Bytes, Float32s, Int64s
 
 
 @dataclass(frozen=True)
@@ -112,38 +111,6 @@ class Learner(Protocol):
         """Stop the threads."""
 
 
-def initial_mlp_weights(config: PpoConfig, shape: RolloutShape, seed: int) -> Arrays:
-    """Weights of the MLPs by name: orthogonal, with biases of zero.
-
-    A small gain on the actor's last layer makes an almost uniform policy at the start.
-    """
-    rng = np.random.default_rng(seed)
-    critic_features = shape.critic_features or shape.features
-    networks = (("actor", shape.features, shape.actions, 0.01), ("critic", critic_features, 1, 1.0))
-    arrays: Arrays = {}
-    for network, inputs, outputs, last_gain in networks:
-        widths = (inputs, *config.hidden, outputs)
-        for layer, (rows, columns) in enumerate(zip(widths[1:], widths, strict=False)):
-            gain = last_gain if layer == len(config.hidden) else 2**0.5
-            name = f"{network}.{2 * layer}"  # activations are between the layers
-            arrays[f"{name}.weight"] = (gain * _orthogonal(rng, rows, columns)).astype(np.float32)
-            arrays[f"{name}.bias"] = np.zeros(rows, np.float32)
-    return arrays
-
-
-def _orthogonal(rng: np.random.Generator, rows: int, columns: int) -> Float64s:
-    """Random matrix with orthonormal rows or columns, whichever are fewer."""
-    normals = rng.standard_normal((max(rows, columns), min(rows, columns)))
-    basis, triangle = np.linalg.qr(normals)
-    basis *= np.sign(np.diag(triangle))  # uniform over the orthogonal matrices
-    return basis if rows >= columns else basis.T
-
-
 def mean_terms(terms: list[LossTerms]) -> LossTerms:
     """Mean over minibatches."""
     return LossTerms(*np.mean(terms, axis=0).tolist())
-
-
-def sum_terms(terms: list[LossTerms]) -> LossTerms:
-    """Sum over the parts of one minibatch."""
-    return LossTerms(*np.sum(terms, axis=0).tolist())

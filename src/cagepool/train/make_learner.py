@@ -3,6 +3,7 @@
 from cagepool._optional import require
 from cagepool.train.config import PpoConfig
 from cagepool.train.learner import Learner
+from cagepool.train.native_learner import NativeActor, NativeLearner
 from cagepool.train.rollout import Actor, RolloutShape
 
 
@@ -13,9 +14,7 @@ def make_learner(config: PpoConfig, shape: RolloutShape, seed: int) -> Learner:
         ValueError: the network or the device cannot be used.
     """
     if is_native(config):
-        from cagepool.train.mlp_learner import MlpLearner  # noqa: PLC0415 - slow import
-
-        return MlpLearner(config, shape, seed)
+        return NativeLearner(config, shape, seed)
     with require(_feature(config), "train", "torch"):
         from cagepool.train.torch_learner import TorchLearner  # noqa: PLC0415 - slow import
 
@@ -29,9 +28,7 @@ def make_actor(config: PpoConfig, shape: RolloutShape) -> Actor:
         ValueError: the network or the device cannot be used.
     """
     if is_native(config):
-        from cagepool.train.mlp_learner import MlpActor  # noqa: PLC0415 - slow import
-
-        return MlpActor(config, shape)
+        return NativeActor(config, shape)
     with require(_feature(config), "train", "torch"):
         from cagepool.train.torch_learner import TorchActor  # noqa: PLC0415 - slow import
 

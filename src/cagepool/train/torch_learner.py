@@ -23,13 +23,13 @@ from cagepool.networks import (
     state_size,
 )
 from cagepool.train.config import PpoConfig
+from cagepool.train.initialization import actor_widths, critic_widths, initial_weights
 from cagepool.train.learner import (
     LossCoefficients,
     LossTerms,
     RolloutValues,
     Sequences,
     Transitions,
-    initial_mlp_weights,
 )
 from cagepool.train.loss import LossTargets, loss_terms, ppo_loss
 from cagepool.train.rollout import Rollout, RolloutShape, Truncation
@@ -52,7 +52,8 @@ class TorchLearner:
         self._device = find_device(config.device)
         network = make_network(config.network, self._spec, seed)
         if config.network == "mlp":  # the same start as the native learner's
-            load_network_arrays(network, initial_mlp_weights(config, shape, seed))
+            widths = actor_widths(config, shape), critic_widths(config, shape)
+            load_network_arrays(network, initial_weights(*widths, seed))
         self._network = network.to(self._device)
         self._is_recurrent = state_size(network) > 0
         self._flat = FlatParameters(network)
@@ -86,12 +87,20 @@ class TorchLearner:
         Returns:
             Loss terms and the norm of the actor's gradient before clipping.
         """
-        terms = self.write_gradient(transitions, rows, coefficients)
+        terms = self._write_gradient(transitions, rows, coefficients)
         norms = [_clip_grad_norm(group, self._max_grad_norm) for group in self._flat.groups]
         self._optimizer.step(self._flat.gradient, learning_rate)
         return terms, norms[0]
 
-    def write_gradient(
+    def gradient(
+        self, transitions: Transitions, rows: Int64s, coefficients: LossCoefficients
+    ) -> tuple[LossTerms, Arrays]:
+        """Loss terms of a minibatch, and the gradient of its loss before clipping, by name."""
+        terms = self._write_gradient(transitions, rows, coefficients)
+        views = self._flat.named_views(self._flat.gradient)
+        return terms, {name: view.cpu().numpy().copy() for name, view in views.items()}
+
+    def _write_gradient(
         self, transitions: Transitions, rows: Int64s, coefficients: LossCoefficients
     ) -> LossTerms:
         """Write the gradient of a minibatch's loss to the gradients of the parameters."""
