@@ -30,9 +30,13 @@ Field field(const char* name, Member Struct::* member) {
 using StructLayout = std::tuple<std::size_t, std::vector<Field>>;
 
 inline std::vector<Field> game_config_fields() {
-  return {field("seed", &GameConfig::seed),       field("next_episode", &GameConfig::next_episode),
-          field("horizon", &GameConfig::horizon), field("reds", &GameConfig::reds),
-          field("edition", &GameConfig::edition), field("green", &GameConfig::green)};
+  return {field("seed", &GameConfig::seed),
+          field("next_episode", &GameConfig::next_episode),
+          field("horizon", &GameConfig::horizon),
+          field("reds", &GameConfig::reds),
+          field("edition", &GameConfig::edition),
+          field("green", &GameConfig::green),
+          field("red_shares", &GameConfig::red_shares)};
 }
 
 inline std::vector<Field> game_fields() {

@@ -43,6 +43,8 @@ void check_configs(const std::vector<GameConfig>& configs) {
     check(config.edition <= Edition::kLeaderboard, "edition", "0 or 1",
           static_cast<unsigned>(config.edition));
     check(config.green <= 1, "green", "0 or 1", config.green);
+    check(std::ranges::is_sorted(config.red_shares), "red shares", "cumulative",
+          config.red_shares.back());
   }
 }
 

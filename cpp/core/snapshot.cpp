@@ -71,8 +71,8 @@ bool is_flag(const bool& value) { return *reinterpret_cast<const std::uint8_t*>(
 bool has_valid_settings(const Snapshot& snapshot) {
   const GameConfig& config = snapshot.config;
   return config.reds != 0 && config.reds < 1 << kRedCount && config.horizon != 0 &&
-         config.edition <= Edition::kLeaderboard && config.green <= 1 &&
-         config.unused == GameConfig{}.unused;
+         config.edition <= Edition::kLeaderboard && config.green <= 1 && config.unused == 0 &&
+         std::ranges::is_sorted(config.red_shares);
 }
 
 /// A game that was never reset has only a random stream.

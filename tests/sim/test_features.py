@@ -231,8 +231,24 @@ def test_smaller_sets_of_actions_leave_out_what_they_say() -> None:
     assert "Sleep" in names["core"]
 
 
+def test_the_lean_set_has_the_actions_of_good_defenders() -> None:
+    names = [ACTIONS[i] for i in action_set("lean")]
+
+    assert len(names) == 33
+    by_kind = {kind: [name for name in names if name.startswith(kind)] for kind in KINDS}
+    hosts = {kind: {name.split()[-1] for name in found} for kind, found in by_kind.items()}
+    assert names[0] == "Sleep"
+    assert not by_kind["Monitor"]
+    assert not by_kind["Analyse"]
+    removable = {f"User{i}" for i in range(1, 5)} | {f"Enterprise{i}" for i in range(3)}
+    assert hosts["Remove"] == removable
+    assert hosts["Restore"] == removable | {"Op_Server0"}
+    assert hosts["Decoy"] == hosts["Restore"] - {"User4"}
+    assert len(by_kind["Decoy"]) == 17
+
+
 def test_an_unknown_set_of_actions_is_refused() -> None:
-    with pytest.raises(ValueError, match="one of all, possible, reduced, core; got 'few'"):
+    with pytest.raises(ValueError, match="one of all, possible, reduced, core, lean; got 'few'"):
         action_set("few")
 
 

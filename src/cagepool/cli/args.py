@@ -84,6 +84,7 @@ class EnvFlags(Unchecked, EnvConfig):
 
     id: Annotated[str, arg(name="env")] = EnvConfig.id
     reward: Annotated[str | None, NO_DEFAULT] = EnvConfig.reward
+    lengths: Annotated[str | None, NO_DEFAULT] = EnvConfig.lengths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +92,7 @@ class PpoFlags(Unchecked, PpoConfig):
     """PPO hyper-parameters, under the names of Stable-Baselines3, and the networks."""
 
     overlap: Annotated[bool, arg(name="async")] = PpoConfig.overlap
+    start_bias: Annotated[str | None, NO_DEFAULT] = PpoConfig.start_bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,8 +220,8 @@ def resume_command(command: str, path: Path, settings: Settings) -> str:
 
 def _named_code(settings: Settings) -> list[tuple[str, str]]:
     """Settings of the environments that are `module:attribute`."""
-    values = settings.get("env", {}).items()
-    return [(f"env.{name}", code) for name, code in values if ":" in str(code)]
+    env = settings.get("env", {})
+    return [(f"env.{name}", env[name]) for name in ("id", "reward") if ":" in str(env.get(name))]
 
 
 def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> ResolvedPolicy:

@@ -231,7 +231,7 @@ def check_env(env: EnvConfig) -> None:
     Raises:
         ValueError: one does not, or the environment is CybORG and CybORG is not installed.
     """
-    allow_local_modules(*vars(env).values())
+    allow_local_modules(env.id, env.reward)
     if env.id == CYBORG:
         try:
             locate.load()
@@ -289,7 +289,8 @@ def check_unchanged(given: TrainConfig, had: TrainConfig) -> None:
 
 def _default_folder(command: Train) -> Path:
     now = datetime.now().astimezone()
-    return Path("runs") / f"{now:%Y%m%d-%H%M%S}-{command.env.red_agent}-seed{command.run.seed}"
+    red = command.env.red_agent.replace(":", "")
+    return Path("runs") / f"{now:%Y%m%d-%H%M%S}-{red}-seed{command.run.seed}"
 
 
 def _read_settings(path: Path) -> Settings:

@@ -11,7 +11,7 @@ from cagepool.sim.names import ACTIONS, HOSTS
 from cagepool.sim.orders import order_number
 from cagepool.types import Bytes, Float32s, Int64s
 
-ActionSet: TypeAlias = Literal["all", "possible", "reduced", "core"]
+ActionSet: TypeAlias = Literal["all", "possible", "reduced", "core", "lean"]
 ACTION_SETS = get_args(ActionSet)
 
 
@@ -21,7 +21,9 @@ def action_set(name: str) -> Int64s:
     `all` has all 145 actions. `possible` leaves out decoys that never fit their host. `reduced`
     also leaves out Monitor, which the game plays at the end of every step, and all actions on
     Defender, which red never reaches, and on User0, from which red cannot be removed. `core` also
-    leaves out the operational hosts, from which no official red agent gains anything.
+    leaves out the operational hosts, from which no official red agent gains anything. `lean` has
+    33: Sleep; on User1-4, Enterprise0-2 and Op_Server0 Restore and the decoys that fit, without
+    Vsftpd, which opens the port of Apache; and on the first seven of these hosts Remove.
 
     Raises:
         ValueError: no set has that name.
@@ -36,7 +38,39 @@ def action_set(name: str) -> Int64s:
     if name == "core":
         op_hosts = tuple(host for host in HOSTS if host.startswith("Op_Host"))
         allowed &= [not action.endswith(op_hosts) for action in ACTIONS]
+    if name == "lean":
+        allowed &= [_is_lean(action) for action in ACTIONS]
     return np.flatnonzero(allowed)
+
+
+def _is_lean(action: str) -> bool:
+    kind, _, host = action.partition(" ")
+    if host.startswith("Op_"):
+        return host == "Op_Server0" and kind not in ("Analyse", "Remove", "DecoyVsftpd")
+    return kind not in ("Analyse", "DecoyVsftpd")
+
+
+def parse_biases(text: str) -> dict[_core.BlueKind, float]:
+    """Biases by kind of action, from text such as `Restore=-2,Decoy=1`.
+
+    Raises:
+        ValueError: a kind is unknown, or a bias is not a finite number.
+    """
+    kinds = {kind.name.capitalize(): kind for kind in _core.BlueKind}
+    biases = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        try:
+            bias = float(number)
+        except ValueError:
+            bias = float("nan")
+        if name.strip() not in kinds or not np.isfinite(bias):
+            raise ValueError(
+                f"start_bias must be numbers by kind of action ({', '.join(kinds)}), such as "
+                f"Restore=-2, got {text!r}"
+            )
+        biases[kinds[name.strip()]] = bias
+    return biases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +94,8 @@ class FeatureConfig:
     Off: the policy can choose them, and they fail."""
     actions: ActionSet = "reduced"
     """Action set. all: 145 actions. possible: without decoys that never fit their host.
-    reduced: also without Monitor, Defender and User0. core: also without operational hosts."""
+    reduced: also without Monitor, Defender and User0. core: also without operational hosts.
+    lean: the 33 that good defenders use, without Analyse (docs/training.md)."""
 
 
 class FeatureEncoder:

@@ -167,6 +167,8 @@ class RolloutWorker:
         self.sampler.has_reward_function = config.env.reward is not None
         if config.order.order is not None and not config.env.is_native:
             self.sampler.tracker = _compliance_tracker(config, n_envs)
+        if config.env.score_lengths:
+            self.sampler.weight_rewards(config.env.score_lengths)
         if config.order.universal:
             self.sampler.draw_orders(np.random.default_rng(shard.order_seeds))
         masked = config.env.is_cage and config.features.action_masking

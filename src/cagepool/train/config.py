@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from cagepool import _core
 from cagepool._lookup import is_reference
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.sim import orders
-from cagepool.sim.features import FeatureConfig
-from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS
+from cagepool.sim.features import FeatureConfig, action_set, parse_biases
+from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS, has_red_weights, red_shares
+from cagepool.types import Float32s
 
 TrainBackend: TypeAlias = Literal[Backend, "ray"]
 Edition: TypeAlias = Literal["2.1", "leaderboard"]
@@ -37,9 +40,14 @@ class EnvConfig:
     """Number of parallel environments."""
     max_steps: int = 100
     """Steps per CAGE-2 episode. Other environments have their own time limits."""
+    lengths: str | None = None
+    """Lengths of the score, such as 30,50,100: every reward counts once per length that is still
+    running, and the value ends with the longest, which must be max_steps. By default every reward
+    counts once."""
     red_agent: str = "mix"
     """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), or mix (all three).
-    Several names are joined by +. With several agents, each episode draws one."""
+    Several names are joined by +. With several agents, each episode draws one: with equal
+    probability, or by weights as in b_line:0.48+meander:0.48+sleep:0.04."""
     edition: Edition = "2.1"
     """2.1: the CybORG release that is installed today.
     leaderboard: the release behind the published scores."""
@@ -54,12 +62,8 @@ class EnvConfig:
         _check_choices("env", self)
         for name in ("n_envs", "ray_actors"):
             _check_at_least(f"env.{name}", getattr(self, name), 1)
-        known = (*TRAINABLE_REDS, *RED_ALIASES)
-        if self.red_agent != MIX and not {*self.red_agent.split("+")} <= {*known}:
-            raise ValueError(
-                f"env.red_agent must be one of {', '.join(known)}, several of them joined by +, "
-                f"or mix; got {self.red_agent!r}"
-            )
+        self._check_red_agent()
+        self._check_lengths()
         if self.reward is not None and self.id != ENVIRONMENT_ID:
             raise ValueError(f"env.reward needs env.id {ENVIRONMENT_ID}, got {self.id}")
         if self.ray_actors > 1 and self.backend != "ray":
@@ -68,6 +72,45 @@ class EnvConfig:
             raise ValueError(
                 f"env.max_steps must be from 1 to {_core.MAX_STEPS}, got {self.max_steps}"
             )
+
+    def _check_red_agent(self) -> None:
+        known = (*TRAINABLE_REDS, *RED_ALIASES)
+        names = {part.partition(":")[0] for part in self.red_agent.split("+")}
+        if self.red_agent != MIX and not names <= {*known}:
+            raise ValueError(
+                f"env.red_agent must be one of {', '.join(known)}, several of them joined by +, "
+                f"or mix; got {self.red_agent!r}"
+            )
+        red_shares(self.red_agent)
+        if has_red_weights(self.red_agent) and self.id != ENVIRONMENT_ID:
+            raise ValueError(f"weights of red agents need env.id {ENVIRONMENT_ID}, got {self.id}")
+
+    def _check_lengths(self) -> None:
+        lengths = self.score_lengths
+        if lengths and not self.is_cage:
+            raise ValueError(f"env.lengths needs CAGE-2, got env.id {self.id}")
+        if lengths and lengths[-1] != self.max_steps:
+            raise ValueError(
+                f"env.max_steps must be the longest of env.lengths, {lengths[-1]}, "
+                f"got {self.max_steps}"
+            )
+
+    @property
+    def score_lengths(self) -> tuple[int, ...]:
+        """The lengths of the score, ascending; none if every reward counts once.
+
+        Raises:
+            ValueError: a length is not a whole number of at least 1.
+        """
+        if self.lengths is None:
+            return ()
+        parts = self.lengths.split(",")
+        if not all(part.strip().isdecimal() and int(part) >= 1 for part in parts):
+            raise ValueError(
+                f"env.lengths must be whole numbers joined by commas, such as 30,50,100, "
+                f"got {self.lengths!r}"
+            )
+        return tuple(sorted(int(part) for part in parts))
 
     @property
     def is_cage(self) -> bool:
@@ -141,6 +184,9 @@ class PpoConfig:
     device: str = "auto"
     """cpu, cuda, mps, or another device that PyTorch knows, such as cuda:1.
     auto: cpu for the native learner, else a GPU if there is one."""
+    start_bias: str | None = None
+    """Logits of kinds of actions at the start, such as Restore=-2 or Restore=-2,Decoy=1: biases
+    of the actor's last layer, which training then changes. By default 0."""
     threads: int = 2
     """Threads per update. The count decides the rounding of sums, so a resumed run keeps it."""
     overlap: bool = False
@@ -160,6 +206,8 @@ class PpoConfig:
             _check_at_least(f"ppo.{name}", getattr(self, name), 0)
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"ppo.hidden must be widths of at least 1, got {self.hidden}")
+        if self.start_bias is not None:
+            parse_biases(self.start_bias)
         self._check_network()
 
     def _check_network(self) -> None:
@@ -272,6 +320,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Check settings of different groups against each other."""
         _check_choices("features", self.features)
+        if self.ppo.start_bias is not None and not self.env.is_cage:
+            raise ValueError(f"ppo.start_bias needs CAGE-2, got env.id {self.env.id}")
         sees_order = self.features.order_input
         if sees_order and not self.order.has_orders:
             raise ValueError("features.order_input needs an order (order.order), got none")
@@ -330,6 +380,15 @@ class TrainConfig:
             self,
             **{group: replace(getattr(self, group), **new) for group, new in by_group.items()},
         )
+
+    @property
+    def start_biases(self) -> Float32s | None:
+        """Initial bias of each choice of the policy; None: all 0."""
+        if self.ppo.start_bias is None:
+            return None
+        by_kind = parse_biases(self.ppo.start_bias)
+        kinds = (_core.blue_action(int(action))[0] for action in action_set(self.features.actions))
+        return np.array([by_kind.get(kind, 0.0) for kind in kinds], np.float32)
 
     @property
     def has_true_states(self) -> bool:

@@ -13,6 +13,7 @@ from cagepool._optional import require
 from cagepool._stages import stage
 from cagepool.train.collectors import CollectedRollout, Collector, LocalCollector, SeedStreams
 from cagepool.train.config import PpoConfig, TrainConfig
+from cagepool.train.initialization import set_start_biases
 from cagepool.train.learner import (
     Learner,
     LossCoefficients,
@@ -68,6 +69,8 @@ class Trainer:
         seeds = SeedStreams.from_seed(config.run.seed)
         weights_seed = int(seeds.weights.generate_state(1)[0])
         self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
+        if config.start_biases is not None:
+            set_start_biases(self.learner, config.start_biases)
         self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
 
     def updates(self) -> Iterator[Update]:

@@ -1,5 +1,6 @@
 """Rollouts: the buffer, and the loop that steps the environments with the policy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -203,6 +204,7 @@ class EnvSampler:
         self._active: Bools = np.arange(n_envs) < total_episodes
         self._returns = np.zeros(n_envs)
         self._lengths = np.zeros(n_envs, np.int64)
+        self._reward_weights: Float32s | None = None  # by step of the episode
         self._env_actions: Int64s = np.zeros(n_envs, np.int64)
         self._has_order = len(getattr(envs, "counters", ())) > 0  # counted by the core
 
@@ -215,6 +217,11 @@ class EnvSampler:
     def restores_episodes(self) -> bool:
         """Whether `restore` continues unfinished episodes instead of starting new ones."""
         return isinstance(self.envs, NativeVectorEnv)
+
+    def weight_rewards(self, lengths: Sequence[int]) -> None:
+        """Count every reward once per length that is still running; the longest ends the value."""
+        steps = np.arange(max(lengths))
+        self._reward_weights = np.sum([steps < length for length in lengths], 0, np.float32)
 
     def draw_orders(self, rng: np.random.Generator) -> None:
         """Draw a workflow order per episode, from the first episodes on."""
@@ -311,17 +318,20 @@ class EnvSampler:
                 self._env_actions
             )
         self._returns += rewards
-        self._lengths += 1
         if self._has_order:
             rewards = rewards + self.envs.alignment  # type: ignore[attr-defined] # native only
         elif self.tracker is not None:
             rewards = rewards + self.tracker.alignment
+        if self._reward_weights is not None:
+            rewards = rewards * self._reward_weights[self._lengths]
+        self._lengths += 1
         np.multiply(rewards, self._reward_scale, out=rollout.rewards[step], casting="same_kind")
         dones = rollout.dones[step]
         np.logical_or(terminations, truncations, out=dones)
         observed = _as_floats(observations)
         if dones.any():
-            truncated = truncations & ~terminations
+            has_next_value = self._reward_weights is None
+            truncated = truncations & ~terminations & has_next_value
             self._end_episodes(rollout, step, observed, infos["final_obs"], truncated)
             self._count_episodes(np.flatnonzero(dones), infos, finished)
         else:
