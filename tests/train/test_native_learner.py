@@ -1,7 +1,5 @@
 """Native learner: gradients by hand and by autograd, Adam, threads, checkpoints and bad input."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ import torch
 from cagepool import _core
 from cagepool.train.config import PpoConfig
 from cagepool.train.learner import LossCoefficients, Transitions
-from cagepool.train.loss import NetworkOutputs, ppo_loss
+from cagepool.train.loss import LossTargets, ppo_loss
 from cagepool.train.native_learner import NativeActor, NativeLearner
 from cagepool.train.rollout import Rollout, RolloutShape
 from cagepool.types import Arrays, Float32s
@@ -71,16 +69,21 @@ def gradient_by_autograd(
         name: torch.tensor(array, dtype=torch.float64, requires_grad=True)
         for name, array in arrays.items()
     }
-    chosen: dict[str, Any] = {
-        name: None if array is None else array[rows] for name, array in vars(transitions).items()
-    }
-    part = Transitions(**chosen)
-    features = part.features if part.critic_features is None else part.critic_features
-    outputs = NetworkOutputs(
-        outputs_by_torch(weights, "actor", torch.from_numpy(part.features).double(), activation),
-        outputs_by_torch(weights, "critic", torch.from_numpy(features).double(), activation)[:, 0],
+    critic_features = transitions.critic_features
+    features, critic_inputs = (
+        torch.from_numpy(array[rows]).double()
+        for array in (
+            transitions.features,
+            transitions.features if critic_features is None else critic_features,
+        )
     )
-    loss, _ = ppo_loss(outputs, part, COEFFICIENTS)
+    targets = LossTargets.from_transitions(transitions, torch.device("cpu"))
+    loss, _ = ppo_loss(
+        outputs_by_torch(weights, "actor", features, activation),
+        outputs_by_torch(weights, "critic", critic_inputs, activation)[:, 0],
+        targets.rows(torch.from_numpy(rows)),
+        COEFFICIENTS,
+    )
     loss.backward()  # type: ignore[no-untyped-call] # of torch
     return {
         name: tensor.grad.numpy() for name, tensor in weights.items() if tensor.grad is not None
