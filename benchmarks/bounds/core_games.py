@@ -123,7 +123,7 @@ class StateReader:
 @lru_cache(maxsize=100_000)
 def _condition(host: int, decoys: int, red_ports: int, mail_immune: int) -> Condition:
     opened = 0
-    for decoy, (port, _) in enumerate(_core.decoy_ports()):
+    for decoy, (port, _) in enumerate(_core.ports_of_decoys()):
         opened |= port if decoys >> decoy & 1 else 0
     immune = bool(mail_immune << HOSTS.index("User3") & 1 << host)
     return Condition(opened, red_ports or NEVER_SCANNED, immune)

@@ -76,7 +76,7 @@ def decoy_actions(host: int) -> list[tuple[int, int, int]]:
     for action in range(_core.ACTION_COUNT):
         kind, target, decoy, possible = _core.blue_action(action)
         if kind == _core.BlueKind.DECOY and target == host and possible:
-            found.append((action, *_core.decoy_ports()[decoy]))
+            found.append((action, *_core.ports_of_decoys()[decoy]))
     return found
 
 

@@ -52,7 +52,7 @@ std::vector<std::tuple<int, int, int>> host_services() {
   return rows;
 }
 
-std::vector<std::tuple<int, int>> decoy_ports_by_id() {
+std::vector<std::tuple<int, int>> ports_of_decoys() {
   std::vector<std::tuple<int, int>> rows;
   for (std::size_t decoy = 0; decoy < kDecoyCount; ++decoy)
     rows.emplace_back(kDecoyPort[decoy], kDecoyFreePort[decoy]);
@@ -130,7 +130,7 @@ NB_MODULE(_core, m) {
   m.def("host_services", &host_services,
         "Exploit ports per host, as bits in ascending order of exploit weight: listening, and "
         "those whose genuine service yields a user account and a privileged account.");
-  m.def("decoy_ports", &decoy_ports_by_id,
+  m.def("ports_of_decoys", &ports_of_decoys,
         "Port that each decoy opens, and port that must be free, as bits of `host_services`.");
   m.def("struct_layouts", &struct_layouts,
         "Structs that cross as rows of bytes, by name: size in bytes, and members as (name, NumPy "
