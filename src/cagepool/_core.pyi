@@ -130,6 +130,8 @@ class OutputCondition(enum.Enum):
 
     ORDER = 2
 
+TRUE_STATE_FEATURES: int = 275
+
 def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
     """
     Arrays that a batch writes: name, possible NumPy types, columns, condition.
@@ -197,6 +199,14 @@ class Batch:
 
     def steps(self, id: int) -> int:
         """Steps played in the game's episode."""
+
+    def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], final: bool = False) -> None:
+        """
+        Write the input of a critic, one row per game: the given features, then TRUE_STATE_FEATURES of the true state.
+
+        Args:
+            final: Write the last states of the last episodes that ended; autoreset same_step only.
+        """
 
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
         """

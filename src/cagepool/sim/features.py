@@ -13,6 +13,7 @@ from cagepool.types import Bytes, Float32s, Int64s
 
 ActionSet: TypeAlias = Literal["all", "possible", "reduced", "core", "lean"]
 ACTION_SETS = get_args(ActionSet)
+CriticInputs: TypeAlias = Literal["same", "true"]
 
 
 def action_set(name: str) -> Int64s:
@@ -96,6 +97,9 @@ class FeatureConfig:
     """Action set. all: 145 actions. possible: without decoys that never fit their host.
     reduced: also without Monitor, Defender and User0. core: also without operational hosts.
     lean: the 33 that good defenders use, without Analyse (docs/training.md)."""
+    critic_inputs: CriticInputs = "same"
+    """Inputs of the critic, which only training needs. same: those of the actor.
+    true: also the true state of the game, which the actor never sees."""
 
 
 class FeatureEncoder:

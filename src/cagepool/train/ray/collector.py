@@ -1,6 +1,7 @@
 """Collector whose rollout workers are Ray actors."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,7 @@ class RayCollector:
             shapes = [worker.wait_started() for worker in self._workers]
             self._stack = started.pop_all()
         first = shapes[0]
-        self.shape = RolloutShape(
-            first.steps,
-            sum(shape.n_envs for shape in shapes),
-            first.features,
-            first.actions,
-            first.masked,
-        )
+        self.shape = replace(first, n_envs=sum(shape.n_envs for shape in shapes))
         self._rollout = Rollout(self.shape)
         self._weights: Any = None  # object reference to the weights of the pending rollout
 
@@ -251,11 +246,17 @@ def _write_columns(
         return
     for name in ("actions", "log_probs", "rewards", "dones", "counted"):
         getattr(rollout, name)[:steps, columns] = getattr(part.rollout, name)[:steps]
-    rollout.features[: steps + 1, columns] = part.rollout.features[: steps + 1]
-    if rollout.action_masks is not None and part.rollout.action_masks is not None:
-        rollout.action_masks[: steps + 1, columns] = part.rollout.action_masks[: steps + 1]
+    for name in ("features", "critic_features", "action_masks"):
+        states = getattr(rollout, name)
+        if states is not None:
+            states[: steps + 1, columns] = getattr(part.rollout, name)[: steps + 1]
     rollout.truncations += [
-        Truncation(end.step, end.env_ids + first, end.features.copy())
+        Truncation(
+            end.step,
+            end.env_ids + first,
+            end.features.copy(),
+            None if end.critic_features is None else end.critic_features.copy(),
+        )
         for end in part.rollout.truncations
     ]
 
