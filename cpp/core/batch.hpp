@@ -56,8 +56,6 @@ class Batch {
   void write_trace_rows(std::span<TraceRow> rows);
 
  private:
-  class CallGuard;
-
   BatchView view();
   std::size_t checked_id(std::int64_t id) const;
   std::span<const std::int64_t> copy_ids(std::span<const std::int64_t> ids);

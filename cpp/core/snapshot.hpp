@@ -20,8 +20,21 @@ struct Snapshot {
   std::vector<Session> session_log;
 };
 
-/// Serialize a game.
+/// Order of a snapshot whose compliance was not tracked.
+inline constexpr Order kNoOrder = 255;
+
+/// Serialize a game of a batch.
 std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id);
+
+/// Write the masks, the counts and the exported state that follow from session log and game; the
+/// decoys stay as they are.
+void derive_true_state(Snapshot& snapshot);
+
+/// Serialize a snapshot.
+std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot);
+
+/// Throw std::invalid_argument unless a game can reach this state, as far as a single state shows.
+void check_possible(const Snapshot& snapshot);
 
 /// Parse a serialized game. Throws std::invalid_argument if the bytes are damaged, of another
 /// version, or of a game that the batch cannot hold.

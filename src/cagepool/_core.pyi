@@ -213,6 +213,63 @@ class Batch:
         Write the state of every game: the fields `s_*` of one trace row per game.
         """
 
+BELIEF_FEATURES: int = 180
+
+HYPOTHESIS_BYTES: int = 96
+
+BELIEVABLE_REDS: int = 3
+
+def decoy_ports() -> list[tuple[int, int]]:
+    """
+    Host and exploit of each port that decoys can open beside the genuine ones, in the order of `decoy_ports` in the probabilities of a belief.
+    """
+
+class BeliefFilter:
+    """Exact beliefs about many games."""
+
+    def __init__(self, *, games: int, prior: Sequence[float], edition: Edition, green: bool, capacity: int, threads: int) -> None: ...
+
+    @property
+    def games(self) -> int: ...
+
+    def reset(self, ids: numpy.typing.NDArray[numpy.int64]) -> None:
+        """Start new episodes."""
+
+    def update(self, ids: numpy.typing.NDArray[numpy.int64], actions: numpy.typing.NDArray[numpy.int64], observations: numpy.typing.NDArray[Any]) -> None:
+        """
+        Add a step: blue's actions and the observations that followed, 52 float32 or uint8 per game or one uint64 per game with value k as bit k.
+        """
+
+    def write_features(self, ids: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.float32], column: int) -> None:
+        """Write BELIEF_FEATURES values per game of `ids`, from a column on."""
+
+    def write_probabilities(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """Write one struct `belief` of `struct_layouts` per game."""
+
+    def write_states(self, states: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """Write one struct `belief_state` of `struct_layouts` per game."""
+
+    def hypotheses(self, id: int) -> tuple[bytes, list[float]]:
+        """
+        Hypotheses of a game: structs `game` of `struct_layouts`, and their probabilities.
+        """
+
+    def saved_hypotheses(self) -> bytes:
+        """Hypotheses of all games, HYPOTHESIS_BYTES each."""
+
+    def restore(self, states: numpy.typing.NDArray[numpy.uint8], hypotheses: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """
+        Replace the beliefs of all games by saved ones; nothing changes if they are refused.
+        """
+
+    def sample(self, id: int, seed: int, horizon: int) -> bytes:
+        """Draw a game from the belief; returns a snapshot."""
+
+    def totals(self) -> tuple[int, int, int, int, float]:
+        """
+        Updates, hypotheses after them, updates that left no red, dropped hypotheses and dropped probability, over the life of the filter.
+        """
+
 class Activation(enum.Enum):
     TANH = 0
 
