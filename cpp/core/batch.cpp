@@ -296,7 +296,7 @@ Game Batch::game(std::int64_t id) {
 }
 
 void Batch::read_states(const std::function<void(const BatchStates&)>& read) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   read({games_, out_.true_state, final_games_, out_.final_true_state});
 }
 

@@ -341,7 +341,8 @@ Snapshot BeliefFilter::snapshot_of(const BeliefState& state, const Game& game, s
                      .reds = reds,
                      .edition = config_.edition,
                      .green = config_.green,
-                     .unused = {}};
+                     .unused = {},
+                     .red_shares = {}};
   snapshot.game = game;
   snapshot.game.key = episode_key(seed, 0);
   snapshot.game.observation = state.observation;
