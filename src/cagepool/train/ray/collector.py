@@ -19,7 +19,7 @@ from cagepool.train.collectors import (
 )
 from cagepool.train.config import TrainConfig
 from cagepool.train.ray import cluster_connection
-from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State, Truncation
+from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State
 from cagepool.types import Arrays
 
 ACTOR_START_SECONDS = 180.0
@@ -247,17 +247,16 @@ def _write_columns(
     for name in ("actions", "log_probs", "rewards", "dones", "counted"):
         getattr(rollout, name)[:steps, columns] = getattr(part.rollout, name)[:steps]
     for name in ("features", "critic_features", "action_masks"):
-        states = getattr(rollout, name)
-        if states is not None:
-            states[: steps + 1, columns] = getattr(part.rollout, name)[: steps + 1]
+        whole, own = getattr(rollout, name), getattr(part.rollout, name)
+        if whole is not None:
+            whole[: steps + 1, columns] = own[: steps + 1]
+    if part.rollout.initial_state is not None:
+        if rollout.initial_state is None:
+            size = part.rollout.initial_state.shape[1]
+            rollout.initial_state = np.zeros((rollout.shape.n_envs, size), np.float32)
+        rollout.initial_state[columns] = part.rollout.initial_state
     rollout.truncations += [
-        Truncation(
-            end.step,
-            end.env_ids + first,
-            end.features.copy(),
-            None if end.critic_features is None else end.critic_features.copy(),
-        )
-        for end in part.rollout.truncations
+        replace(end, env_ids=end.env_ids + first) for end in part.rollout.truncations
     ]
 
 
