@@ -334,7 +334,7 @@ class MlpActor:
     def write_logits(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], logits: numpy.typing.NDArray[numpy.float32]) -> None:
         """Write the logits of each row of features."""
 
-HISTORY_BYTES: int = 24
+HISTORY_BYTES: int = 26
 
 HISTORY_ORDER_OFFSET: int = 10
 
@@ -359,7 +359,7 @@ def ppo_loss_gradient(*, logits: numpy.typing.NDArray[numpy.float32], values: nu
 class FeatureEncoder:
     """Encodes observations and histories of many games as policy features."""
 
-    def __init__(self, *, choices: Sequence[int], scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, horizon: int) -> None: ...
+    def __init__(self, *, choices: Sequence[int], observation: bool, scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, clock: bool, restored: bool, horizon: int, appended: int) -> None: ...
 
     @property
     def size(self) -> int:

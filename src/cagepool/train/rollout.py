@@ -257,7 +257,7 @@ class EnvSampler:
             "collector.active": self._active.copy(),
         }
         if isinstance(self.encoder, FeatureEncoder):
-            arrays["collector.memories"] = self.encoder.history.copy()
+            arrays |= {f"collector.{name}": a for name, a in self.encoder.state().items()}
         if isinstance(self.envs, NativeVectorEnv):
             games = self.envs.save(np.arange(self.envs.num_envs))
             arrays["collector.games"] = np.frombuffer(b"".join(games), np.uint8)
@@ -293,7 +293,9 @@ class EnvSampler:
         self._lengths[:] = arrays["collector.lengths"]
         self._active[:] = arrays["collector.active"]
         if isinstance(self.encoder, FeatureEncoder):
-            self.encoder.history[:] = arrays["collector.memories"]
+            self.encoder.restore(
+                {name.removeprefix("collector."): array for name, array in arrays.items()}
+            )
         bounds = np.cumsum(arrays["collector.game_sizes"])[:-1]
         games = [game.tobytes() for game in np.split(arrays["collector.games"], bounds)]
         if len(games) != self.envs.num_envs:
