@@ -126,7 +126,7 @@ def host_services() -> list[tuple[int, int, int]]:
     Exploit ports per host, as bits in ascending order of exploit weight: listening, and those whose genuine service yields a user account and a privileged account.
     """
 
-def decoy_ports() -> list[tuple[int, int]]:
+def ports_of_decoys() -> list[tuple[int, int]]:
     """
     Port that each decoy opens, and port that must be free, as bits of `host_services`.
     """
