@@ -24,6 +24,7 @@ from benchmarks.bounds.floors import (
     solve,
 )
 from benchmarks.bounds.gap import write_tables
+from benchmarks.bounds.meander import estimate
 from benchmarks.bounds.model import Information
 from cagepool.bench.system_load import describe_machine
 from cagepool.evaluate import zoo
@@ -99,8 +100,6 @@ def _play_zoo(games: int) -> Content:
 
 def estimate_meander(content: Content, options: Options) -> None:
     """Train on the true state against Meander and evaluate the best policy."""
-    from benchmarks.bounds.meander import estimate
-
     for edition in EDITIONS:
         content.setdefault("meander", {})[edition] = estimate(
             edition, seeds=options.seeds, episodes=options.episodes

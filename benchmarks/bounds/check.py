@@ -86,7 +86,14 @@ class Step(NamedTuple):
 
     def select(self, games: Int64s) -> "Step":
         """The step of some of the games."""
-        return Step(*(array[games] for array in self))
+        return Step(
+            self.rows[games],
+            self.moves[games],
+            self.next_rows[games],
+            self.next_moves[games],
+            self.actions[games],
+            self.rewards[games],
+        )
 
 
 def random_actions(rng: Generator, batch: Batch) -> Int64s:

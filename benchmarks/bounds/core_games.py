@@ -22,7 +22,7 @@ from benchmarks.bounds.model import (
 from benchmarks.bounds.solve import LENGTHS, Graph, after_values, move_values
 from benchmarks.bounds.start import DRAW_STEPS, Start
 from cagepool import _core
-from cagepool.evaluate.defenders import Defender
+from cagepool.evaluate.defenders import Defender, GameBatch
 from cagepool.sim import Batch, BatchConfig, dtypes
 from cagepool.sim.names import HOSTS, action_index
 from cagepool.types import Float64s, Int64s, Records
@@ -151,12 +151,13 @@ class OptimalDefender:
         self._readers = [StateReader(graph.model) for graph in solution.graphs]
         self._step = 0
 
-    def begin(self, _batch: Batch) -> None:
+    def begin(self, _batch: GameBatch) -> None:
         """Start an episode."""
         self._step = 0
 
-    def act(self, batch: Batch) -> Int64s:
-        """Choose one action per game."""
+    def act(self, batch: GameBatch) -> Int64s:
+        """Choose one action per game, of a `sim.Batch`."""
+        assert isinstance(batch, Batch)
         step, solution = self._step, self._solution
         self._step += 1
         if step < DRAW_STEPS:

@@ -81,7 +81,8 @@ def play_optimal_policy(
 
 def play_policy(defender: Defender, floor: Float64s, *, edition: str, games: int) -> dict[str, Any]:
     """Play a defender in real games; `floor` is by user host, of the sum over the lengths."""
-    return _statistics(play_games(defender, games, edition, seed=77_000_000), floor)
+    scores = play_games(defender, games, edition, seed=77_000_000)
+    return {"edition": edition, "games": games, **_statistics(scores, floor)}
 
 
 def _statistics(scores: Scores, floors_by_user: Float64s) -> dict[str, Any]:

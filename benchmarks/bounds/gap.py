@@ -72,6 +72,31 @@ def meander_table(result: Result) -> str:
     return _markdown(rows)
 
 
+def check_table(result: Result) -> str:
+    """Checks of the model and of its optimal policies, and the zoo's policies."""
+    checks = result["checks"]
+    rows = [["check", "edition", "blue knows", "games or transitions", "result"]]
+    for edition in EDITIONS:
+        for information, label in INFORMATION.items():
+            found = checks["transitions"][edition][information]
+            text = f"largest z {found['largest_z']} in {found['outcome_classes']} classes"
+            text += f", mean square {found['mean_z_squared']}"
+            rows.append(["transitions", edition, label, f"{found['transitions']:,}", text])
+    for edition in EDITIONS:
+        for information, label in INFORMATION.items():
+            found = checks["optimal_policy"][edition][information]
+            text = _score_text(found) + f", value {_figure(found['floor'])}"
+            rows.append(["optimal policy", edition, label, f"{found['games']:,}", text])
+    for name, found in checks["zoo"].items():
+        rows.append([f"`{name}`", found["edition"], "", f"{found['games']:,}", _score_text(found)])
+    return _markdown(rows)
+
+
+def _score_text(found: Mapping[str, Any]) -> str:
+    score = f"{found['score']:.2f} ± {found['standard_error']:.2f}"
+    return f"{score}: {found['above_floor_in_errors']:+.1f} standard errors"
+
+
 def gap_table(result: Result) -> str:
     """Scores of the zoo's policies for all reds, and what is left to floor and estimate."""
     rows = [["policy", "red", "", *map(str, LENGTHS), "sum"]]
@@ -132,5 +157,6 @@ TABLES = {
     "floors": floor_table,
     "users": user_table,
     "meander": meander_table,
+    "checks": check_table,
     "gap": gap_table,
 }

@@ -24,6 +24,8 @@ from cagepool.types import Arrays, Float32s, Float64s, Seeds
 
 HORIZON = max(LENGTHS)
 CHECK_SEED, FINAL_SEED = 1 << 40, 1 << 41  # training uses small seeds
+PPO = PpoConfig(gamma=1.0, bootstrap=False, n_minibatches=8, hidden=(128, 64), threads=1)
+FEATURES = FeatureConfig(actions="lean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +40,8 @@ class MeanderConfig:
     check_updates: int = 10
     """Updates between two checks of the greedy policy."""
     check_games: int = 2000
-    ppo: PpoConfig = PpoConfig(
-        gamma=1.0, bootstrap=False, n_minibatches=8, hidden=(128, 64), threads=1
-    )
-    features: FeatureConfig = FeatureConfig(actions="lean")
+    ppo: PpoConfig = PPO
+    features: FeatureConfig = FEATURES
 
 
 class TrueStateGames:
@@ -59,7 +59,9 @@ class TrueStateGames:
 
     def shape(self) -> RolloutShape:
         """Shape of a rollout of whole episodes."""
-        return RolloutShape(HORIZON, self.batch.games, self.size, self.encoder.n_choices, True)
+        return RolloutShape(
+            HORIZON, self.batch.games, self.size, self.encoder.n_choices, masked=True
+        )
 
     def play(self, actor: Actor, rollout: Rollout, seeds: Seeds, uniforms: Float32s | None) -> None:
         """Fill a rollout with one episode per game; greedy without uniform random numbers."""
