@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.bounds.check import check_transitions
 from benchmarks.bounds.floors import (
     SUM,
@@ -24,7 +22,7 @@ from benchmarks.bounds.floors import (
     solve,
 )
 from benchmarks.bounds.gap import write_tables
-from benchmarks.bounds.meander import estimate
+from benchmarks.bounds.meander import MeanderConfig, train_and_score
 from benchmarks.bounds.model import Information
 from cagepool.bench.system_load import describe_machine
 from cagepool.evaluate import zoo
@@ -43,46 +41,45 @@ class Options(argparse.Namespace):
 
     parts: list[str]
     games: int
-    seeds: int
+    edition: list[str]
+    seed: int
     episodes: int
 
 
-def measure_floors(content: Content, _options: Options) -> None:
+def measure_floors(_options: Options) -> Content:
     """Floors against B_line, and the optimum without decoys on Op_Server0."""
-    content["machine"] = describe_machine()
-    content["b_line"] = {
-        edition: {information: floors(edition, information) for information in INFORMATION}
-        for edition in EDITIONS
-    }
-    content["b_line_without_op_server0_decoys"] = {
-        edition: {
-            information: floors(edition, information, "none")["floor"]
-            for information in INFORMATION
-        }
-        for edition in EDITIONS
+    return {
+        "machine": describe_machine(),
+        "b_line": _by_game(floors),
+        "b_line_without_op_server0_decoys": _by_game(
+            lambda edition, information: floors(edition, information, "none")["floor"]
+        ),
     }
 
 
-def run_checks(content: Content, options: Options) -> None:
+def run_checks(options: Options) -> Content:
     """Compare the model with the core, and play its optimal policies and the zoo's."""
-    content["checks"] = {
-        "transitions": {
-            edition: {
-                information: check_transitions(
-                    edition, information, games=options.games, seed=1
-                ).as_dict()
-                for information in INFORMATION
-            }
-            for edition in EDITIONS
-        },
-        "optimal_policy": {
-            edition: {
-                information: play_optimal_policy(edition, information, games=options.games, seed=2)
-                for information in INFORMATION
-            }
-            for edition in EDITIONS
-        },
-        "zoo": _play_zoo(options.games),
+    games = options.games
+
+    def transitions(edition: str, information: Information) -> Content:
+        return check_transitions(edition, information, games=games, seed=1).as_dict()
+
+    def optimal_policy(edition: str, information: Information) -> Content:
+        return play_optimal_policy(edition, information, games=games, seed=2)
+
+    checks = {
+        "transitions": _by_game(transitions),
+        "optimal_policy": _by_game(optimal_policy),
+        "zoo": _play_zoo(games),
+    }
+    return {"checks": checks}
+
+
+def _by_game(measure: Callable[[str, Information], Any]) -> Content:
+    """Figures by edition and information."""
+    return {
+        edition: {information: measure(edition, information) for information in INFORMATION}
+        for edition in EDITIONS
     }
 
 
@@ -98,21 +95,27 @@ def _play_zoo(games: int) -> Content:
     return found
 
 
-def estimate_meander(content: Content, options: Options) -> None:
-    """Train on the true state against Meander and evaluate the best policy."""
-    for edition in EDITIONS:
-        content.setdefault("meander", {})[edition] = estimate(
-            edition, seeds=options.seeds, episodes=options.episodes
-        )
+def estimate_meander(options: Options) -> Content:
+    """Train on the true state against Meander; replaces the run of the same edition and seed."""
+    runs = {}
+    for edition in options.edition:
+        config = MeanderConfig(edition=edition, seed=options.seed, episodes=options.episodes)
+        runs[edition] = train_and_score(config)
+    found = _read_result().get("meander", {})  # other editions may have been trained meanwhile
+    for edition, run in runs.items():
+        others = [other for other in found.get(edition, []) if other["seed"] != run["seed"]]
+        found[edition] = sorted([*others, run], key=lambda one: int(one["seed"]))
+    return {"meander": found}
 
 
-def rewrite_tables(content: Content, _options: Options) -> None:
+def rewrite_tables(_options: Options) -> Content:
     """Rewrite the generated blocks of the documents."""
-    for path in write_tables(content, DOCUMENTS):
+    for path in write_tables(_read_result(), DOCUMENTS):
         print(path)
+    return {}
 
 
-PARTS: dict[str, Callable[[Content, Options], None]] = {
+PARTS: dict[str, Callable[[Options], Content]] = {
     "floors": measure_floors,
     "checks": run_checks,
     "meander": estimate_meander,
@@ -125,19 +128,25 @@ def parse(arguments: list[str] | None = None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bounds", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="none: all")
     parser.add_argument("--games", type=int, default=4000, help="games per check")
-    parser.add_argument("--seeds", type=int, default=1, help="trainings per edition, Meander")
-    parser.add_argument("--episodes", type=int, default=64_000, help="per training, Meander")
+    parser.add_argument(
+        "--edition", nargs="+", choices=EDITIONS, default=[*EDITIONS], help="Meander"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the training, Meander")
+    parser.add_argument("--episodes", type=int, default=64_000, help="of the training, Meander")
     return parser.parse_args(arguments, Options())
 
 
 def main(options: Options) -> None:
     """Run the parts and update the result file after each."""
-    content = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     for name in options.parts or PARTS:
-        PARTS[name](content, options)
-        RESULT.write_text(json.dumps(content, indent=1) + "\n")
+        update = PARTS[name](options)
+        RESULT.write_text(json.dumps({**_read_result(), **update}, indent=1) + "\n")
+
+
+def _read_result() -> Content:
+    content: Content = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    return content
 
 
 if __name__ == "__main__":
-    np.seterr(all="raise")
     main(parse())

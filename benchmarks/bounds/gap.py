@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bounds.floors import SUM, USERS
+from benchmarks.bounds.meander import best_run
 from benchmarks.bounds.solve import LENGTHS
 from cagepool import runs
 from cagepool.evaluate import zoo
@@ -65,10 +66,15 @@ def user_table(result: Result) -> str:
 
 def meander_table(result: Result) -> str:
     """Estimates against Meander."""
-    rows = [["edition", *map(str, LENGTHS), "sum, one policy", "games", "seeds"]]
-    for edition, found in result.get("meander", {}).items():
-        cells = [_figure(found["score"][name]) for name in _objectives()]
-        rows.append([edition, *cells, f"{found['games']:,}", str(len(found["runs"]))])
+    rows = [["edition", *map(str, LENGTHS), "sum, one policy", "seed", "episodes", "games"]]
+    for edition, runs_of_edition in result["meander"].items():
+        for run in runs_of_edition:
+            cells = [
+                f"{run['score'][name]:.2f} ± {run['standard_error'][name]:.2f}"
+                for name in _objectives()
+            ]
+            counts = [str(run["seed"]), f"{run['episodes']:,}", f"{run['games']:,}"]
+            rows.append([edition, *cells, *counts])
     return _markdown(rows)
 
 
@@ -127,7 +133,8 @@ def bounds_of(red: str, edition: str, result: Result) -> dict[str, float]:
     """Floor against B_line (observation), estimate against Meander; by length and `sum`."""
     if red == B_LINE:
         return dict(result["b_line"][edition]["observation"]["floor"])
-    return dict(result.get("meander", {}).get(edition, {}).get("score", {}))
+    runs_of_edition = result.get("meander", {}).get(edition)
+    return dict(best_run(runs_of_edition)["score"]) if runs_of_edition else {}
 
 
 def _scores(evaluation: EvaluationFile, red: str) -> dict[str, float]:
