@@ -173,7 +173,7 @@ class OptimalDefender:
             after = after_values(graph, values[step + 1], weight)
             best = move_values(graph, after, weight).argmax(axis=0)[graph.index(states)]
             for game, state, move in zip(games, states, best, strict=True):
-                chosen = graph.model.blue_moves_by_index[move]
+                chosen = graph.model.moves[move]
                 actions[game] = self._action(self._readers[user], rows[game], state, chosen)
         return actions
 

@@ -1,7 +1,7 @@
 """Relaxed game of blue against B_lineAgent for a known user host, on arrays of states.
 
 A state has what B_line's future and the reward depend on, at the moment of blue's decision
-(docs/bounds.md). Blue moves first (`blue_moves`), then red (`red_moves`); both take many states.
+(docs/bounds.md). Blue moves first (`blue_move`), then red (`red_moves`); both take many states.
 """
 
 from dataclasses import dataclass
@@ -109,9 +109,9 @@ class Model:
             [len(self.plan), 2, len(Session), 2, 2, 2, 2, len(Service)]
             + [model.size for model in self.models[:OP_SERVER0]]
         )
-        self.blue_moves_by_index = [BlueMove("wait"), BlueMove("Remove")]
-        self.blue_moves_by_index += [BlueMove("Restore", role) for role in ROLES]
-        self.blue_moves_by_index += [
+        self.moves = [BlueMove("wait"), BlueMove("Remove")]
+        self.moves += [BlueMove("Restore", role) for role in ROLES]
+        self.moves += [
             BlueMove("decoy", role, choice)
             for role in ROLES[:OP_SERVER0]
             for choice in range(self.models[role].decoyed.shape[1])

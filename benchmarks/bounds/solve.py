@@ -53,7 +53,7 @@ def build_graph(model: Model) -> Graph:
     while len(frontier):
         states = np.union1d(states, frontier)
         decoded = model.decode(frontier)
-        moved = [model.blue_move(decoded, move) for move in model.blue_moves_by_index]
+        moved = [model.blue_move(decoded, move) for move in model.moves]
         new = np.setdiff1d(np.concatenate([model.encode(m) for m in moved]), after)
         after = np.union1d(after, new)
         outcomes = model.red_moves(model.decode(new))
@@ -68,7 +68,7 @@ def _tabulate(model: Model, codes: Int64s, after_codes: Int64s) -> Graph:
     def after_index(moved: Int64s) -> Int32s:
         return np.searchsorted(after_codes, model.encode(moved)).astype(np.int32)
 
-    moves = model.blue_moves_by_index
+    moves = model.moves
     return Graph(
         model=model,
         codes=codes,
@@ -113,7 +113,7 @@ def move_values(graph: Graph, after: Float64s, weight: float = 1.0) -> Float64s:
 
 
 REMOVE = 1
-"""Index of Remove in `Model.blue_moves_by_index`."""
+"""Index of Remove in `Model.moves`."""
 
 
 def backward_induction(graph: Graph, weights: Sequence[float]) -> list[Float64s]:
