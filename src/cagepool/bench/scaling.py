@@ -55,7 +55,7 @@ class ScalingConfig:
     pace: Pace = field(default_factory=lambda: Pace(repetitions=5, seconds=0.2))
     sizes: tuple[int, ...] = SIZES
     """Numbers of environments; 1 must be among them."""
-    max_pipes: int = 200
+    max_pipes: int = 50
     """Largest number of environments for Gymnasium's pipes, which start one process each."""
     busy_sizes: tuple[int, ...] = (1, 2, 5, 20, 100, 1000)
     """Numbers of environments that are measured again beside busy processes."""
