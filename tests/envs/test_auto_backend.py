@@ -1,6 +1,7 @@
 """Backend `auto` follows its measurement, and tries an environment only if that matters."""
 
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -199,8 +200,8 @@ def test_a_wait_shorter_than_the_clocks_can_tell_is_none(
         return step(action)
 
     monkeypatch.setattr(env, "step", timed_step)
-    monkeypatch.setattr(auto_backend.time, "perf_counter", lambda: now_s["elapsed"])
-    monkeypatch.setattr(auto_backend.time, "thread_time", lambda: now_s["cpu"])
+    monkeypatch.setattr(time, "perf_counter", lambda: now_s["elapsed"])
+    monkeypatch.setattr(time, "thread_time", lambda: now_s["cpu"])
     cost = auto_backend.measure_step(lambda: env)
     assert cost == pytest.approx((compute_s, expected_s))
 
