@@ -28,6 +28,9 @@ OLDEST_JAX := 0.6.0
 JAX_OLDEST := build/jax-$(OLDEST_JAX)
 JAX_PEERS := build/jax-peers
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# Containers set this variable. The tests start hundreds of processes, and without bytecode files each of them
+# compiles NumPy, Gymnasium and PyTorch again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
