@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ import ray
 from cagepool.train.ray.watchdog import Watchdog
 
 AUTO = "auto"  # address of the cluster that runs on this machine
+EXIT_TERMINATED = 128 + signal.SIGTERM  # as in shells
 HEALTH_CHECK_SECONDS = 5.0
 # Object store of a local cluster: room for a few rollouts; Ray spills more to disk.
 OBJECT_STORE_BYTES = 256 * 1024**2
@@ -29,7 +31,7 @@ def cluster_connection(address: str | None, min_cpus: int) -> Iterator[Callable[
         min_cpus: Processes that a local cluster must have room for.
 
     Yields:
-        Sets what standard error says about going on if Ray ends this process.
+        Sets what standard error says about going on if Ray or SIGTERM ends this process.
 
     Raises:
         ValueError: no cluster answers at that address.
@@ -46,6 +48,11 @@ def cluster_connection(address: str | None, min_cpus: int) -> Iterator[Callable[
     with closing(Watchdog(session_dir)) as watchdog:
         try:
             yield watchdog.set_remedy
+        except SystemExit as end:
+            if end.code != signal.SIGTERM:
+                raise
+            watchdog.report_termination()  # Ray's handler of this signal exits with its number
+            raise SystemExit(EXIT_TERMINATED) from None
         finally:
             watchdog.expect_end()
             ray.shutdown()
