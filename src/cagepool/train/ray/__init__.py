@@ -3,9 +3,11 @@
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import grpc  # type: ignore[import-untyped]
 import ray
@@ -47,15 +49,32 @@ def cluster_connection(address: str | None, min_cpus: int) -> Iterator[Callable[
         _connect(address)
     with closing(Watchdog(session_dir)) as watchdog:
         try:
-            yield watchdog.set_remedy
+            with _exit_at_sigterm():
+                yield watchdog.set_remedy
         except SystemExit as end:
-            if end.code != signal.SIGTERM:
-                raise
-            watchdog.report_termination()  # Ray's handler of this signal exits with its number
-            raise SystemExit(EXIT_TERMINATED) from None
+            if end.code == EXIT_TERMINATED:
+                watchdog.report_termination()
+            raise
         finally:
             watchdog.expect_end()
             ray.shutdown()
+
+
+@contextmanager
+def _exit_at_sigterm() -> Iterator[None]:
+    """Raise SystemExit at SIGTERM; the handler that `ray.init` installs prints a stack trace."""
+
+    def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(EXIT_TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():  # it may not set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _start_local_cluster(min_cpus: int) -> str:
