@@ -1,5 +1,6 @@
 """PPO as one JAX program (examples/purejaxrl_ppo.py): several seeds vectorized against one."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from cagepool.bench.schema import Measurement, Repetitions
 
 NAME = "examples/purejaxrl_ppo.py"
 TIMEOUT_SECONDS = 300.0
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +31,10 @@ class JaxTrainingConfig:
 
 
 def measure_jax_training(config: JaxTrainingConfig, progress: Progress) -> Figures:
-    """Measure trainings in turns, each in a process of its own.
+    """Measure trainings in turns, each in a process of its own and on one core if on a CPU.
 
-    XLA's runtime on a CPU can hang when a program of this size is called again and again, so a
-    process compiles the program and calls it once.
+    XLA's runtime on a CPU can hang when a program of this size is called again and again on
+    several threads, so a process compiles the program and calls it once.
     """
     times: dict[int, list[float]] = {seeds: [] for seeds in config.seeds}
     total = config.repetitions * len(config.seeds)
@@ -69,6 +71,7 @@ def _time_training(config: JaxTrainingConfig, seeds: int) -> float:
         [sys.executable, str(SCRIPTS / "time_jax_training.py"), *map(str, sizes)],
         capture_output=True,
         text=True,
+        env={**os.environ, "XLA_FLAGS": ONE_THREAD},
         timeout=TIMEOUT_SECONDS,
         check=False,
     )

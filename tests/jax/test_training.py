@@ -1,8 +1,11 @@
 """The bench of PPO in one JAX program."""
 
+import pytest
+
 from benchmarks.suites.jax_training import JaxTrainingConfig, measure_jax_training
 
 
+@pytest.mark.soak
 def test_several_seeds_are_trained_in_turns_with_one_and_compared_by_all_steps() -> None:
     config = JaxTrainingConfig(repetitions=2, seeds=(1, 2), updates=1, n_envs=8, n_steps=10)
     progress: list[tuple[str, int, int]] = []
