@@ -11,7 +11,14 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import evaluate
-from cagepool.cli.args import BLUE_HELP, EDITION_HELP, NO_DEFAULT, TRUST_PICKLE_HELP, resolve_blue
+from cagepool.cli.args import (
+    BLUE_HELP,
+    EDITION_HELP,
+    NO_DEFAULT,
+    RED_LIST,
+    TRUST_PICKLE_HELP,
+    resolve_blue,
+)
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import Defender
@@ -37,7 +44,10 @@ class Play:
 
     red: Annotated[
         tuple[str, ...],
-        arg(help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}."),
+        arg(
+            metavar=RED_LIST,
+            help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.",
+        ),
     ] = OFFICIAL_REDS
     blue: Annotated[str, arg(help=BLUE_HELP)] = "react-restore"
     episodes: int = Trial.episodes
