@@ -21,7 +21,7 @@ class JaxTrainingConfig:
 
     repetitions: int = 3
     seeds: tuple[int, ...] = (1, 8)
-    updates: int = 4
+    updates: int = 2
     n_envs: int = 256
     n_steps: int = 100
 
@@ -31,7 +31,7 @@ class JaxTrainingConfig:
 
 
 def measure_jax_training(config: JaxTrainingConfig, progress: Progress) -> Figures:
-    """Measure trainings in turns, each in a process of its own and on one core if on a CPU.
+    """Measure trainings in turns, each in a process of its own; on a CPU, CPU time on one thread.
 
     XLA's runtime on a CPU can hang when a program of this size is called again and again on
     several threads, so a process compiles the program and calls it once.

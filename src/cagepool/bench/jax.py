@@ -49,10 +49,10 @@ def measure_jax(config: JaxConfig, progress: Progress) -> Figures:
     If that device is a CPU, JAX gets the same core, and the CPU time of this process is measured,
     which other processes on that core disturb less than wall time.
     """
-    device = jax.devices()[0]
-    clock = CPU_TIME if device.platform == "cpu" else WALL_TIME
-    groups = [(f"{games} games", list(_makers(games, clock))) for games in config.sizes]
-    with _one_core(device):
+    with _one_core():  # before JAX is used: it starts a thread per core, and splits programs so
+        device = jax.devices()[0]
+        clock = CPU_TIME if device.platform == "cpu" else WALL_TIME
+        groups = [(f"{games} games", list(_makers(games, clock))) for games in config.sizes]
         measured = measure_groups(groups, config.pace, progress)
     facts = {
         "device": f"{device.platform}: {device.device_kind}",
@@ -139,9 +139,9 @@ def _episode_timer(env: Cage2, games: int) -> Timer:
 
 
 @contextmanager
-def _one_core(device: jax.Device) -> Iterator[None]:
-    """Keep all threads of this process on one core if the device is a CPU."""
-    if device.platform != "cpu" or not hasattr(os, "sched_setaffinity"):
+def _one_core() -> Iterator[None]:
+    """Keep all threads of this process on one core."""
+    if not hasattr(os, "sched_setaffinity"):
         yield
         return
     cores = os.sched_getaffinity(0)
