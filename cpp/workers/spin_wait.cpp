@@ -15,8 +15,7 @@ using std::chrono::microseconds;
 
 constexpr auto kSpinTime = microseconds(100);
 constexpr auto kPreempted = microseconds(50);  // a yield this long: another process needs the CPU
-constexpr int kSkipAfterPreemption = 200;      // waits without a spin after the first such yield
-constexpr int kMaxPreemptions = 8;             // each one in a row doubles these waits
+constexpr int kSkipAfterPreemption = 200;      // waits without a spin after such a yield
 constexpr int kMaxFailedSpins = 6;             // from then on every 64th wait spins
 
 int milliseconds(double seconds) {
@@ -46,15 +45,14 @@ bool SpinWait::spin(IsReady is_ready) {
   const auto start = Clock::now();
   for (auto now = start; now - start < kSpinTime;) {
     if (is_ready()) {
-      failed_spins_ = preemptions_ = 0;
+      failed_spins_ = 0;
       return true;
     }
     const auto before = now;
     sched_yield();
     now = Clock::now();
     if (now - before > kPreempted && !is_ready()) {
-      spins_to_skip_ = kSkipAfterPreemption << preemptions_;
-      preemptions_ = std::min(preemptions_ + 1, kMaxPreemptions);
+      spins_to_skip_ = kSkipAfterPreemption;
       return false;
     }
   }

@@ -10,8 +10,7 @@ namespace cagepool {
 ///
 /// Waking a blocked process takes tens of microseconds on some machines, so a wait polls the
 /// descriptor for a short time before it blocks. After a spin that timed out, and after another
-/// process took the CPU during a spin, the next waits block at once; more of them, if that was so
-/// in the last spins too.
+/// process took the CPU during a spin, the next waits block at once.
 class SpinWait {
  public:
   /// @param spin False: every wait blocks at once.
@@ -35,7 +34,6 @@ class SpinWait {
   int descriptor_;
   bool spin_;
   int failed_spins_ = 0;   // in a row, at most kMaxFailedSpins
-  int preemptions_ = 0;    // in a row, at most kMaxPreemptions
   int spins_to_skip_ = 0;  // waits that block at once before the next spin
 };
 
