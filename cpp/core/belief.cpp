@@ -329,6 +329,28 @@ BeliefTotals BeliefFilter::totals() const {
   return totals;
 }
 
+double BeliefFilter::probability_of(std::int64_t id, const Snapshot& snapshot) const {
+  const CallGuard lock = guard();
+  const std::size_t index = checked_id(id);
+  const BeliefState& state = states_[index];
+  Game game = snapshot.game;
+  if (game.step != state.step || game.observation != state.observation ||
+      snapshot.true_state.decoys != state.decoys)
+    return 0.0;
+  game.key = 0;
+  game.observation = 0;
+  game.return_tenths = 0;
+  game.step = 0;
+  game.horizon = 0;
+  game.phase = Phase::kRunning;
+  if (state.step != 0) reduce(game);
+  double probability = 0.0;
+  for (const auto& [hypothesis, weight] : hypotheses(index)) {
+    if (std::memcmp(&hypothesis, &game, sizeof game) == 0) probability += weight;
+  }
+  return probability;
+}
+
 Snapshot BeliefFilter::snapshot_of(const BeliefState& state, const Game& game, std::uint64_t seed,
                                    std::uint16_t horizon) const {
   Snapshot snapshot{};

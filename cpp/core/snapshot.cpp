@@ -303,7 +303,7 @@ std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id) {
                    .session_log = {log.begin(), log.end()}});
 }
 
-Snapshot read_snapshot(const BatchView& batch, Blob blob) {
+Snapshot read_snapshot(Blob blob) {
   Header header{};
   read_front(blob, header);
   if (header.magic != kMagic)
@@ -324,6 +324,11 @@ Snapshot read_snapshot(const BatchView& batch, Blob blob) {
   read_front(blob, snapshot.moves);
   snapshot.session_log.assign(blob.begin(), blob.end());
   check_possible(snapshot);
+  return snapshot;
+}
+
+Snapshot read_snapshot(const BatchView& batch, Blob blob) {
+  Snapshot snapshot = read_snapshot(blob);
   check_fits(batch, snapshot);
   return snapshot;
 }
