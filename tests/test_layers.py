@@ -32,7 +32,7 @@ LAYERS = (
 )
 # Packages whose top only re-exports, on first use, names of the layers inside.
 FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
-LEAVES = ("errors", "_lookup", "_optional", "_stages", "runs", "types")
+LEAVES = ("errors", "_lookup", "_optional", "_stages", "networks", "runs", "types")
 HOMES = {
     "gymnasium": (
         *("cagepool.envs", "cagepool.cyborg", "cagepool.integrations"),
@@ -57,7 +57,10 @@ HOMES = {
         *("cagepool.bench.contenders", "cagepool.bench.train"),
     ),
     "tensorboard": ("cagepool.train",),
-    "torch": ("cagepool.evaluate", "cagepool.train", "cagepool.integrations"),
+    "torch": (
+        *("cagepool.networks", "cagepool.evaluate", "cagepool.train"),
+        "cagepool.integrations",
+    ),
     "tyro": ("cagepool.cli",),
 }
 
@@ -80,6 +83,7 @@ EXTRAS = {
     "integrations.sb3": ("sb3",),
     "integrations.sb3_models": ("sb3",),
     "jax": ("jax",),
+    "networks": ("train",),
     "report": ("report",),
     "sim.frames": ("render",),
     "search": ("search",),

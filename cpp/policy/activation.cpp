@@ -5,26 +5,29 @@
 namespace cagepool {
 namespace {
 
-/// tanh as a rational function of x, odd over even.
-template <class Vector>
-inline Vector tanh_vector(Vector x) {
-  // Beyond the bound, the nearest float is 1.
-  const Vector bound = Vector{} + 9.0F;
+/// tanh as x times a rational function of the square of x, fitted to the least relative error
+/// (2e-8) up to the bound; rounding adds up to 4e-7.
+template <class Level>
+inline typename Level::Vector tanh_vector(typename Level::Vector x) {
+  using Vector = typename Level::Vector;
+  const Vector one = Vector{} + 1.0F;
+  const Vector bound = Vector{} + 9.0F;  // beyond it, the nearest float is 1
   x = x > bound ? bound : x;
   x = x < -bound ? -bound : x;
   const Vector square = x * x;
-  Vector p = Vector{} + -2.76076847742355e-16F;
-  p = p * square + 2.00018790482477e-13F;
-  p = p * square + -8.60467152213735e-11F;
-  p = p * square + 5.12229709037114e-08F;
-  p = p * square + 1.48572235717979e-05F;
-  p = p * square + 6.37261928875436e-04F;
-  p = p * square + 4.89352455891786e-03F;
-  Vector q = Vector{} + 1.19825839466702e-06F;
-  q = q * square + 1.18534705686654e-04F;
-  q = q * square + 2.26843463243900e-03F;
-  q = q * square + 4.89352518554385e-03F;
-  return x * p / q;
+  Vector p = Vector{} + 1.3353220532877512e-8F;
+  p = p * square + 2.0608053824567894e-5F;
+  p = p * square + 3.4955270198681384e-3F;
+  p = p * square + 1.3380974992518505e-1F;
+  p = p * square + 9.9999997962306400e-1F;
+  Vector q = Vector{} + 7.775970550427436e-7F;
+  q = q * square + 3.285533702162785e-4F;
+  q = q * square + 2.5876752012788606e-2F;
+  q = q * square + 4.671429065379507e-1F;
+  q = q * square + 1.0F;
+  const Vector y = x * p / q;
+  const Vector below = y > one ? one : y;
+  return below < -one ? -one : below;
 }
 
 template <class Level, class Map>
@@ -39,7 +42,7 @@ void activate(Activation activation, std::span<float> values) {
   run_simd([=]<class Level>() {
     using Vector = typename Level::Vector;
     if (activation == Activation::kTanh) {
-      map_vectors<Level>(values, [](std::size_t, Vector x) { return tanh_vector(x); });
+      map_vectors<Level>(values, [](std::size_t, Vector x) { return tanh_vector<Level>(x); });
     } else {
       // NaN stays NaN.
       map_vectors<Level>(values, [](std::size_t, Vector x) { return x < 0.0F ? Vector{} : x; });

@@ -8,8 +8,8 @@ namespace cagepool {
 
 enum class Activation : std::uint8_t { kTanh, kRelu };
 
-/// Apply the activation in place. The count must be a multiple of 16. The error of tanh is at most
-/// 4 units in the last place.
+/// Apply the activation in place. The count must be a multiple of 16. The relative error of tanh is
+/// at most 4e-7.
 void activate(Activation activation, std::span<float> values);
 
 /// Multiply gradients by the derivative of the activation, given its outputs.

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <immintrin.h>
+#endif
 
 #include "policy/simd.hpp"
 
@@ -9,6 +14,66 @@ namespace cagepool {
 namespace {
 
 constexpr std::size_t kTileRows = 4;
+constexpr std::size_t kPrefetchedRows = 4;  // ahead; rows are in random order
+
+void prefetch(const float* row, std::size_t columns) {
+  constexpr std::size_t kCacheLineFloats = 16;
+  for (std::size_t column = 0; column < columns; column += kCacheLineFloats)
+    __builtin_prefetch(row + column);
+}
+
+/// Where the values of a sparse matrix that are not zero are written, with their columns. Both
+/// arrays have room for `kSlack` more than there are: candidates are written before it is known
+/// whether they count.
+struct SparseOutput {
+  std::uint32_t* columns;
+  float* values;
+};
+constexpr std::size_t kSlack = 16;
+
+/// Write the values of a row that are not zero; returns their number.
+std::uint32_t write_nonzeros(const float* row, std::size_t columns, const SparseOutput& out) {
+  std::uint32_t count = 0;
+  for (std::uint32_t column = 0; column < columns; ++column) {
+    const float value = row[column];
+    out.columns[count] = column;
+    out.values[count] = value;
+    // Bits without the sign: a comparison of floats takes longer, for it must consider NaN.
+    count += (std::bit_cast<std::uint32_t>(value) << 1) != 0 ? 1 : 0;
+  }
+  return count;
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+/// The same with the instructions of AVX-512 that move the chosen lanes to the front.
+[[gnu::target("arch=x86-64-v4")]] std::uint32_t write_nonzeros_v4(const float* row,
+                                                                  std::size_t columns,
+                                                                  const SparseOutput& out) {
+  std::uint32_t count = 0;
+  __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  for (std::size_t column = 0; column < columns; column += kSlack) {
+    const std::size_t left = columns - column;
+    const auto present = static_cast<__mmask16>(left >= kSlack ? 0xFFFF : (1U << left) - 1);
+    const __m512 values = _mm512_maskz_loadu_ps(present, row + column);
+    const __mmask16 nonzero = _mm512_cmp_ps_mask(values, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    _mm512_storeu_ps(out.values + count, _mm512_maskz_compress_ps(nonzero, values));
+    _mm512_storeu_si512(out.columns + count, _mm512_maskz_compress_epi32(nonzero, numbers));
+    count += static_cast<std::uint32_t>(std::popcount(static_cast<std::uint16_t>(nonzero)));
+    numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(kSlack));
+  }
+  return count;
+}
+#endif
+
+using WriteNonzeros = std::uint32_t (*)(const float* row, std::size_t columns,
+                                        const SparseOutput& out);
+
+WriteNonzeros write_nonzeros_for_cpu() {
+#if defined(__x86_64__) && defined(__linux__)
+  if (__builtin_cpu_supports("x86-64-v4")) return write_nonzeros_v4;
+#endif
+  return write_nonzeros;
+}
 
 /// Sums of `kRows` rows and `kVectors` vectors of columns, in registers.
 template <class Level, std::size_t kRows, std::size_t kVectors>
@@ -28,7 +93,7 @@ class Tile {
     std::array<Vector, kVectors> factors;
     for (std::size_t v = 0; v < kVectors; ++v) factors[v] = Level::load(right + v * Level::kWidth);
     for (std::size_t r = 0; r < kRows; ++r) {
-      const Vector value = Vector{} + left[r * left_stride];
+      const float value = left[r * left_stride];
       for (std::size_t v = 0; v < kVectors; ++v) sums_[r][v] += value * factors[v];
     }
   }
@@ -130,20 +195,19 @@ void SparseRows::assign(std::span<const float> matrix, std::size_t columns,
                         std::span<const std::int64_t> rows) {
   column_count_ = columns;
   starts_.resize(rows.size() + 1);
-  // One more place than values: the loop writes every candidate before it knows whether it counts.
-  if (columns_.size() < rows.size() * columns + 1) {
-    columns_.resize(rows.size() * columns + 1);
+  if (columns_.size() < rows.size() * columns + kSlack) {
+    columns_.resize(rows.size() * columns + kSlack);
     values_.resize(columns_.size());
   }
+  const auto row_at = [&](std::size_t i) {
+    return &matrix[static_cast<std::size_t>(rows[i]) * columns];
+  };
+  const WriteNonzeros write = write_nonzeros_for_cpu();
   std::uint32_t count = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     starts_[i] = count;
-    const float* row = &matrix[static_cast<std::size_t>(rows[i]) * columns];
-    for (std::size_t column = 0; column < columns; ++column) {
-      columns_[count] = static_cast<std::uint32_t>(column);
-      values_[count] = row[column];
-      count += row[column] != 0.0F;  // true for NaN
-    }
+    if (i + kPrefetchedRows < rows.size()) prefetch(row_at(i + kPrefetchedRows), columns);
+    count += write(row_at(i), columns, {&columns_[count], &values_[count]});
   }
   starts_[rows.size()] = count;
 }

@@ -74,7 +74,7 @@ template <class Work>
 }
 template <class Work>
 [[gnu::flatten, gnu::target("arch=x86-64-v3")]] void run_v3(const Work& work) {
-  work.template operator()<SimdLevel<HalfLanes, 3>>();
+  work.template operator()<SimdLevel<HalfLanes, 2>>();
 }
 #endif
 
@@ -86,7 +86,7 @@ void run_simd(const Work& work) {
   if (__builtin_cpu_supports("x86-64-v4")) return run_v4(work);
   if (__builtin_cpu_supports("x86-64-v3")) return run_v3(work);
 #endif
-  work.template operator()<SimdLevel<QuarterLanes, 3>>();
+  work.template operator()<SimdLevel<QuarterLanes, 2>>();
 }
 
 /// Sum of the lanes, pairwise, so that every processor rounds alike.

@@ -1,12 +1,12 @@
 """Random transitions of a rollout and network outputs for them."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from cagepool.train.learner import Transitions
-from cagepool.train.loss import NetworkOutputs
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,14 @@ class RandomCase:
     masked: bool = False
 
 
-def random_transitions(case: RandomCase) -> tuple[NetworkOutputs, Transitions]:
+class LossInputs(NamedTuple):
+    """Outputs of actor and critic, or the gradient of the loss by them."""
+
+    logits: torch.Tensor  # (rows, actions)
+    values: torch.Tensor  # (rows,)
+
+
+def random_transitions(case: RandomCase) -> tuple[LossInputs, Transitions]:
     rng = np.random.default_rng(case.seed)
     shape = (case.rows, case.actions)
     logits = (case.scale * rng.standard_normal(shape)).astype(np.float32)
@@ -45,4 +52,4 @@ def random_transitions(case: RandomCase) -> tuple[NetworkOutputs, Transitions]:
         values=old_values,
         returns=returns,
     )
-    return NetworkOutputs(torch.from_numpy(logits), torch.from_numpy(values)), transitions
+    return LossInputs(torch.from_numpy(logits), torch.from_numpy(values)), transitions

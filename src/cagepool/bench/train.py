@@ -20,8 +20,8 @@ from cagepool.bench.measure import (
 from cagepool.bench.schema import Groups, rates
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import TrainConfig
-from cagepool.train.mlp_learner import set_torch_threads
 from cagepool.train.ppo import Trainer
+from cagepool.train.torch_learner import use_threads
 
 WITHOUT_ORDER, WITH_ORDER = "all features, 2 threads", "all features, 2 threads, with an order"
 UNLIMITED = 10**12  # episodes: no training ends while it is measured
@@ -167,10 +167,10 @@ def _with_torch_threads(timer: Timer, threads: int) -> Timer:
     """Return a timer that sets the number of PyTorch's threads."""
 
     def run(calls: int, /) -> float:
-        set_torch_threads(threads)
+        use_threads(threads)
         try:
             return timer(calls)
         finally:
-            set_torch_threads(1)
+            use_threads(1)
 
     return run

@@ -26,6 +26,7 @@ from cagepool.types import Arrays
 
 Snapshot: TypeAlias = tuple[Arrays, State]  # arrays and JSON values of a checkpoint
 
+_RECURRENT_STATE = "collector.recurrent_state"  # in a checkpoint
 _POLICY_PREFIX = "player."  # in a checkpoint: weights that the pending rollout is collected with
 
 
@@ -191,11 +192,20 @@ class RolloutWorker:
 
     def state(self) -> Snapshot:
         """Snapshot for `restore`."""
-        return self.sampler.state()
+        arrays, state = self.sampler.state()
+        if self.actor.state is not None:
+            arrays[_RECURRENT_STATE] = self.actor.state.copy()
+        return arrays, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
         """Continue from a snapshot."""
         self.sampler.restore(arrays, state, self.buffers[0])
+        if self.actor.state is None:
+            return
+        if self.sampler.restores_episodes:
+            self.actor.load_state(arrays[_RECURRENT_STATE])
+        else:
+            self.actor.reset(np.arange(self.shape.n_envs))
 
     def close(self) -> None:
         """Close the environments."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type
 import numpy as np
 
 from cagepool import _core
+from cagepool._lookup import is_reference
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import CAGE_ENVS
@@ -18,6 +19,7 @@ from cagepool.types import Float32s
 TrainBackend: TypeAlias = Literal[Backend, "ray"]
 Edition: TypeAlias = Literal["2.1", "leaderboard"]
 Settings: TypeAlias = Mapping[str, Mapping[str, Any]]  # values by group and name
+NETWORKS = ("mlp", "gru")
 
 # Flat names, which command-line flags use too, where they differ from the field's name.
 _FLAT_NAMES = {("env", "id"): "env", ("order", "n_eval_episodes"): "order_eval_episodes"}
@@ -137,7 +139,10 @@ class PpoConfig:
     learning_rate: float = 2e-3
     """Learning rate of Adam at the start."""
     learning_rate_end: float = 0.0
-    """Learning rate at the end. It falls linearly with the episodes played."""
+    """Learning rate at the end of the schedule."""
+    learning_rate_schedule: Literal["linear", "cosine", "constant"] = "linear"
+    """Course of the learning rate over the episodes of the run, from its start to its end.
+    constant: it stays at its start."""
     gamma: float = 0.99
     """Discount factor per step."""
     gae_lambda: float = 0.95
@@ -166,10 +171,19 @@ class PpoConfig:
     Off: the value ends with the episode, as the score does."""
     reward_scale: float = 0.1
     """Factor on every reward before learning."""
+    network: str = "mlp"
+    """mlp: actor and critic are separate MLPs. gru: recurrent, the policy has a memory.
+    module:Class: your own PyTorch network (docs/own-networks.md)."""
     hidden: tuple[int, ...] = (64, 64)
-    """Widths of the hidden layers. Actor and critic are separate networks."""
+    """Widths of the hidden layers. gru: the last one is the width of the memory."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation after each hidden layer."""
+    learner: Literal["auto", "native", "torch"] = "auto"
+    """native: MLPs on the CPU, in C++. torch: any network and device, by autograd.
+    auto: native if network and device allow it."""
+    device: str = "auto"
+    """cpu, cuda, mps, or another device that PyTorch knows, such as cuda:1.
+    auto: cpu for the native learner, else a GPU if there is one."""
     start_bias: str | None = None
     """Logits of kinds of actions at the start, such as Restore=-2 or Restore=-2,Decoy=1: biases
     of the actor's last layer, which training then changes. By default 0."""
@@ -194,6 +208,17 @@ class PpoConfig:
             raise ValueError(f"ppo.hidden must be widths of at least 1, got {self.hidden}")
         if self.start_bias is not None:
             parse_biases(self.start_bias)
+        self._check_network()
+
+    def _check_network(self) -> None:
+        if self.network not in NETWORKS and not is_reference(self.network):
+            raise ValueError(
+                f"ppo.network must be {', '.join(NETWORKS)} or module:Class, got {self.network!r}"
+            )
+        if self.learner == "native" and self.network != "mlp":
+            raise ValueError(f"ppo.learner native needs ppo.network mlp, got {self.network}")
+        if self.learner == "native" and self.device not in ("auto", "cpu"):
+            raise ValueError(f"ppo.learner native needs ppo.device cpu, got {self.device}")
 
 
 @dataclass(frozen=True, kw_only=True)

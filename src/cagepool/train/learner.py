@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from cagepool.train.rollout import Rollout
-from cagepool.types import Arrays, Bytes, Float32s, Int64s
+from cagepool.types import Arrays, Bools, Bytes, Float32s, Int64s
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,26 @@ class Transitions:
     values: Float32s  # by the critic before the update
     returns: Float32s
     critic_features: Float32s | None = None  # (rows, critic features); None: `features`
+    sequences: "Sequences | None" = None  # of a recurrent policy
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """How transitions follow each other: row number = step * environments + environment.
+
+    With sequences, the transitions are all cells of a rollout, and minibatches take the counted
+    rows of whole environments.
+    """
+
+    dones: Bools  # (steps, environments), whether the episode ended with this step
+    counted: Bools  # (steps, environments), whether the step belongs to the run's episodes
+    initial_state: Float32s  # (environments, state size), before the first step
+
+    def rows_of(self, envs: Int64s) -> Int64s:
+        """Numbers of the counted rows of these environments, step by step."""
+        is_row = np.zeros_like(self.counted)
+        is_row[:, envs] = self.counted[:, envs]
+        return np.flatnonzero(is_row)
 
 
 @dataclass(frozen=True)
@@ -94,8 +114,3 @@ class Learner(Protocol):
 def mean_terms(terms: list[LossTerms]) -> LossTerms:
     """Mean over minibatches."""
     return LossTerms(*np.mean(terms, axis=0).tolist())
-
-
-def sum_terms(terms: list[LossTerms]) -> LossTerms:
-    """Sum over the parts of one minibatch."""
-    return LossTerms(*np.sum(terms, axis=0).tolist())

@@ -11,7 +11,7 @@ import numpy as np
 from cagepool import _core
 from cagepool._stages import stage
 from cagepool.train.config import PpoConfig
-from cagepool.train.initialization import initial_weights
+from cagepool.train.initialization import actor_widths, critic_widths, initial_weights
 from cagepool.train.learner import LossCoefficients, LossTerms, RolloutValues, Transitions
 from cagepool.train.rollout import Rollout, RolloutShape
 from cagepool.types import Arrays, Bytes, Float32s, Int64s
@@ -27,7 +27,7 @@ class NativeLearner:
     def __init__(self, config: PpoConfig, shape: RolloutShape, seed: int) -> None:
         """Draw the weights from the seed; close the learner to stop its threads."""
         actor = actor_widths(config, shape)
-        critic = [shape.critic_features or shape.features, *config.hidden, 1]
+        critic = critic_widths(config, shape)
         self._max_grad_norm = config.max_grad_norm
         self._core: _core.MlpLearner | None = _core.MlpLearner(
             actor=actor,
@@ -135,7 +135,10 @@ class NativeLearner:
 class NativeActor:
     """Actor of rollouts: forward pass and sampling in one call."""
 
-    state: Float32s | None = None
+    @property
+    def state(self) -> Float32s | None:
+        """None: MLPs have no recurrent state."""
+        return None
 
     def __init__(self, config: PpoConfig, shape: RolloutShape) -> None:
         """Create networks for rollouts of this shape."""
@@ -172,6 +175,9 @@ class NativeActor:
         """Sample one action per environment."""
         with stage("policy_forward"):
             self._core.sample(self._parameters.flat, features, masks, uniforms, actions, log_probs)
+
+    def load_state(self, state: Float32s) -> None:
+        """Do nothing: MLPs have no recurrent state."""
 
     def reset(self, env_ids: Int64s) -> None:
         """Do nothing: MLPs have no recurrent state."""
@@ -218,11 +224,6 @@ class Parameters:
     def zeros_like(self) -> "Parameters":
         """Zeros in the same layout."""
         return Parameters(*self._layout)
-
-
-def actor_widths(config: PpoConfig, shape: RolloutShape) -> list[int]:
-    """Widths of the actor: inputs, hidden layers, outputs."""
-    return [shape.features, *config.hidden, shape.actions]
 
 
 def layer_names(network: str, widths: Sequence[int]) -> list[str]:

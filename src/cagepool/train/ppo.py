@@ -1,6 +1,6 @@
 """Proximal Policy Optimization (PPO): collect a rollout, estimate advantages, update in epochs."""
 
-import re
+import math
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,7 +13,15 @@ from cagepool._optional import require
 from cagepool._stages import stage
 from cagepool.train.collectors import CollectedRollout, Collector, LocalCollector, SeedStreams
 from cagepool.train.config import PpoConfig, TrainConfig
-from cagepool.train.learner import Learner, LossCoefficients, LossTerms, Transitions, mean_terms
+from cagepool.train.initialization import set_start_biases
+from cagepool.train.learner import (
+    Learner,
+    LossCoefficients,
+    LossTerms,
+    Sequences,
+    Transitions,
+    mean_terms,
+)
 from cagepool.train.make_learner import make_learner
 from cagepool.train.rollout import FinishedEpisodes, Rollout, State
 from cagepool.types import Arrays, Bools, Float32s, Int64s
@@ -62,7 +70,7 @@ class Trainer:
         weights_seed = int(seeds.weights.generate_state(1)[0])
         self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
         if config.start_biases is not None:
-            _set_start_biases(self.learner, config.start_biases)
+            set_start_biases(self.learner, config.start_biases)
         self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
 
     def updates(self) -> Iterator[Update]:
@@ -146,14 +154,14 @@ class Ppo:
         self, transitions: Transitions, explained_variance: float, progress: float
     ) -> UpdateStats:
         config = self._config
-        learning_rate = _interpolate(config.learning_rate, config.learning_rate_end, progress)
+        learning_rate = scheduled_learning_rate(config, progress)
         ent_coef = _interpolate(config.ent_coef, config.ent_coef_end, progress)
         coefficients = LossCoefficients(config.clip_range, config.clip_range_vf, ent_coef)
         terms: list[LossTerms] = []
         norms: list[float] = []
         for _ in range(config.n_epochs):
             first = len(terms)
-            for rows in self._minibatches(len(transitions.actions)):
+            for rows in self._minibatches(transitions):
                 loss, norm = self.learner.step(transitions, rows, coefficients, learning_rate)
                 terms.append(loss)
                 norms.append(norm)
@@ -162,10 +170,18 @@ class Ppo:
         mean_norm = float(np.mean(norms))
         return UpdateStats(mean_terms(terms), explained_variance, mean_norm, learning_rate)
 
-    def _minibatches(self, count: int) -> list[Int64s]:
-        """Row numbers in random order, split into minibatches."""
+    def _minibatches(self, transitions: Transitions) -> Iterator[Int64s]:
+        """Row numbers in random order, split into minibatches.
+
+        A recurrent policy learns from whole sequences: its minibatches are environments.
+        """
+        sequences = transitions.sequences
+        count = len(transitions.actions) if sequences is None else sequences.dones.shape[1]
         shuffled = self.rng.permutation(count)
-        return np.array_split(shuffled, min(self._config.n_minibatches, count))
+        for part in np.array_split(shuffled, min(self._config.n_minibatches, count)):
+            rows = part if sequences is None else sequences.rows_of(part)
+            if len(rows):
+                yield rows
 
     def transitions(self, rollout: Rollout) -> tuple[Transitions, float]:
         """Transitions of a rollout with their advantages, and the critic's explained variance."""
@@ -178,33 +194,34 @@ class Ppo:
         advantages = gae_advantages(
             rewards, values, rollout.dones[:steps], config.gamma, config.gae_lambda
         )
-        counted = np.flatnonzero(rollout.counted[:steps])
-        if not counted.size:  # only a damaged checkpoint resumes where no step is left
+        counted = rollout.counted[:steps]
+        if not counted.any():  # only a damaged checkpoint resumes where no step is left
             raise ValueError("a rollout must have transitions, got none")
-        values = values[:-1].reshape(-1)[counted]
-        advantages = advantages.reshape(-1)[counted]
-        returns = advantages + values
-        variance = returns.var()
-        explained = float(1 - advantages.var() / variance) if variance > 0 else float("nan")
+        returns = advantages + values[:-1]
+        explained = _explained_variance(advantages[counted], returns[counted])
         if config.normalize_advantage:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        all_counted = len(counted) == steps * rollout.shape.n_envs
+            mean, deviation = advantages[counted].mean(), advantages[counted].std()
+            advantages = (advantages - mean) / (deviation + 1e-8)
+        sequences = None
+        if rollout.initial_state is not None:
+            sequences = Sequences(rollout.dones[:steps], counted, rollout.initial_state)
+        kept = None if sequences is not None or counted.all() else np.flatnonzero(counted)
 
         def flat(array: NDArray[Number]) -> NDArray[Number]:
             rows = array[:steps].reshape(steps * rollout.shape.n_envs, *array.shape[2:])
-            return rows if all_counted else rows[counted]
+            return rows if kept is None else rows[kept]
 
+        critic_features, masks = rollout.critic_features, rollout.action_masks
         return Transitions(
             features=flat(rollout.features),
-            critic_features=(
-                None if rollout.critic_features is None else flat(rollout.critic_features)
-            ),
-            action_masks=None if rollout.action_masks is None else flat(rollout.action_masks),
+            critic_features=None if critic_features is None else flat(critic_features),
+            action_masks=None if masks is None else flat(masks),
             actions=flat(rollout.actions),
             log_probs=flat(rollout.log_probs),
-            advantages=advantages,
-            values=values,
-            returns=returns,
+            advantages=flat(advantages),
+            values=flat(values),
+            returns=flat(returns),
+            sequences=sequences,
         ), explained
 
 
@@ -231,14 +248,18 @@ def gae_advantages(
     return advantages
 
 
-def _set_start_biases(learner: Learner, biases: Float32s) -> None:
-    """Set the biases of the actor's last layer, one per action."""
-    arrays = {name: array.copy() for name, array in learner.arrays().items()}
-    layers = [int(name.split(".")[1]) for name in arrays if re.fullmatch(r"actor\.\d+\.bias", name)]
-    if not layers:
-        raise ValueError("ppo.start_bias needs a network whose actor is an MLP")
-    arrays[f"actor.{max(layers)}.bias"][:] = biases
-    learner.load_arrays(arrays)
+def scheduled_learning_rate(config: PpoConfig, progress: float) -> float:
+    """Learning rate at `progress` (0 to 1) of the run."""
+    if config.learning_rate_schedule == "constant":
+        return config.learning_rate
+    if config.learning_rate_schedule == "cosine":
+        progress = (1 - math.cos(math.pi * progress)) / 2
+    return _interpolate(config.learning_rate, config.learning_rate_end, progress)
+
+
+def _explained_variance(advantages: Float32s, returns: Float32s) -> float:
+    variance = returns.var()
+    return float(1 - advantages.var() / variance) if variance > 0 else float("nan")
 
 
 def _interpolate(start: float, end: float, progress: float) -> float:

@@ -26,13 +26,14 @@ class RolloutShape:
     features: int
     actions: int
     masked: bool  # whether it holds action masks
-    critic_features: int = 0  # 0: the critic sees the actor's features
+    critic_features: int = 0  # 0: the critic sees `features`
 
 
 class Rollout:
     """Rollout buffer: row t holds the features before step t, the action, and its results.
 
-    `features` and `action_masks` have one more row, for the states after the last step.
+    `features`, `critic_features` and `action_masks` have one more row, for the states after the
+    last step.
     """
 
     def __init__(self, shape: RolloutShape) -> None:
@@ -41,7 +42,7 @@ class Rollout:
         states = (shape.steps + 1, shape.n_envs)
         self.shape = shape
         self.features: Float32s = np.zeros((*states, shape.features), np.float32)
-        self.critic_features: Float32s | None = (
+        self.critic_features: Float32s | None = (  # None: the critic sees `features`
             np.zeros((*states, shape.critic_features), np.float32)
             if shape.critic_features
             else None
@@ -55,6 +56,8 @@ class Rollout:
         self.dones: Bools = np.zeros(cells, np.bool_)  # the episode ended with this step
         self.counted: Bools = np.ones(cells, np.bool_)  # the step belongs to the run's episodes
         self.truncations: list[Truncation] = []
+        # Of a recurrent policy before the first step, (environments, state size).
+        self.initial_state: Float32s | None = None
         self.steps = 0  # rows that are filled
 
     def restart(self, last: "Rollout | None" = None) -> None:
@@ -111,7 +114,12 @@ class Encoder(Protocol):
 class Actor(Protocol):
     """Policy that samples the actions of a rollout, with its own copy of a learner's weights."""
 
-    state: Float32s | None  # recurrent state, (environments, size); None without one
+    @property
+    def state(self) -> Float32s | None:
+        """Recurrent state, (environments, state size); None if the policy has none."""
+
+    def load_state(self, state: Float32s, /) -> None:
+        """Set the recurrent state."""
 
     def weights(self) -> Arrays:
         """Weights by name, as `load_weights` takes them."""
@@ -205,6 +213,11 @@ class EnvSampler:
         """Whether all episodes have ended."""
         return self.ended_episodes == self.total_episodes
 
+    @property
+    def restores_episodes(self) -> bool:
+        """Whether `restore` continues unfinished episodes instead of starting new ones."""
+        return isinstance(self.envs, NativeVectorEnv)
+
     def weight_rewards(self, lengths: Sequence[int]) -> None:
         """Count every reward once per length that is still running; the longest ends the value."""
         steps = np.arange(max(lengths))
@@ -223,6 +236,7 @@ class EnvSampler:
     def collect(self, actor: Actor, rollout: Rollout) -> FinishedEpisodes:
         """Fill the rollout, or its first rows if the run's last episode ends earlier."""
         finished = FinishedEpisodes()
+        rollout.initial_state = None if actor.state is None else actor.state.copy()
         uniforms = self._rng.random(rollout.rewards.shape, np.float32)
         for step in range(rollout.shape.steps):
             rollout.counted[step] = self._active

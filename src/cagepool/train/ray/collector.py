@@ -1,6 +1,7 @@
 """Collector whose rollout workers are Ray actors."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from cagepool.train.collectors import (
 )
 from cagepool.train.config import TrainConfig
 from cagepool.train.ray import cluster_connection
-from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State, Truncation
+from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State
 from cagepool.types import Arrays
 
 ACTOR_START_SECONDS = 180.0
@@ -51,6 +52,7 @@ class RayCollector:
             first.features,
             first.actions,
             first.masked,
+            first.critic_features,
         )
         self._rollout = Rollout(self.shape)
         self._weights: Any = None  # object reference to the weights of the pending rollout
@@ -251,12 +253,17 @@ def _write_columns(
         return
     for name in ("actions", "log_probs", "rewards", "dones", "counted"):
         getattr(rollout, name)[:steps, columns] = getattr(part.rollout, name)[:steps]
-    rollout.features[: steps + 1, columns] = part.rollout.features[: steps + 1]
-    if rollout.action_masks is not None and part.rollout.action_masks is not None:
-        rollout.action_masks[: steps + 1, columns] = part.rollout.action_masks[: steps + 1]
+    for name in ("features", "critic_features", "action_masks"):
+        whole, own = getattr(rollout, name), getattr(part.rollout, name)
+        if whole is not None:
+            whole[: steps + 1, columns] = own[: steps + 1]
+    if part.rollout.initial_state is not None:
+        if rollout.initial_state is None:
+            size = part.rollout.initial_state.shape[1]
+            rollout.initial_state = np.zeros((rollout.shape.n_envs, size), np.float32)
+        rollout.initial_state[columns] = part.rollout.initial_state
     rollout.truncations += [
-        Truncation(end.step, end.env_ids + first, end.features.copy())
-        for end in part.rollout.truncations
+        replace(end, env_ids=end.env_ids + first) for end in part.rollout.truncations
     ]
 
 
