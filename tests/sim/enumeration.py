@@ -81,7 +81,8 @@ class Enumeration:
             inputs=dtypes.as_bytes(inputs),
             rows=dtypes.as_bytes(rows),
         )
-        return rows[-1]
+        last: NDArray[np.void] = rows[-1]
+        return last
 
 
 def start(reds: Sequence[str]) -> list[Course]:
