@@ -65,8 +65,16 @@ class Calibration:
         self.sums = np.zeros((len(EDGES) - 1, 3))  # number, believed, true
 
     def add(self, believed: Float64s, happened: Bools) -> None:
-        """Count events that were neither certain nor impossible."""
+        """Count events that were neither certain nor impossible.
+
+        An event whose probability did not change since the last step counts once: it is the same
+        event.
+        """
+        is_new = self._last is None or self._last.shape != believed.shape
+        last = np.full_like(believed, -1.0) if is_new else self._last
+        self._last = believed.copy()
         open_events = (believed > CERTAIN) & (believed < 1 - CERTAIN)
+        open_events &= abs(believed - last) > CERTAIN
         values, truth = believed[open_events], happened[open_events]
         bins = np.clip(np.searchsorted(EDGES, values, side="right") - 1, 0, len(EDGES) - 2)
         for column, weights in enumerate((None, values, truth.astype(float))):

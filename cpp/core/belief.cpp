@@ -413,6 +413,9 @@ void BeliefFilter::check_state(const BeliefState& state,
   for (const auto& [game, weight] : hypotheses) {
     check(weight > 0.0, "weights");
     sum += weight;
+    // Before anything reads them: flags and sets, of which `snapshot_of` makes a session log.
+    check(has_valid_values(game) && (game.privileged & (game.user_seen | game.user_unseen)) == 0,
+          "values");
     check(std::ranges::any_of(initial_,
                               [&](const Hypothesis& h) { return h.game.red == game.red; }) &&
               game.edition == config_.edition && game.phase == Phase::kRunning,

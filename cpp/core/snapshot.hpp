@@ -33,6 +33,9 @@ void derive_true_state(Snapshot& snapshot);
 /// Serialize a snapshot.
 std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot);
 
+/// Whether all flags, enumerations and sets of hosts of a game have values of their types.
+bool has_valid_values(const Game& game);
+
 /// Throw std::invalid_argument unless a game can reach this state, as far as a single state shows.
 void check_possible(const Snapshot& snapshot);
 
