@@ -63,16 +63,16 @@ class Calibration:
     def __init__(self) -> None:
         """Start without events."""
         self.sums = np.zeros((len(EDGES) - 1, 3))  # number, believed, true
+        self.last: dict[str, Float64s] = {}  # believed a step before, by kind of event
 
-    def add(self, believed: Float64s, happened: Bools) -> None:
+    def add(self, kind: str, believed: Float64s, happened: Bools) -> None:
         """Count events that were neither certain nor impossible.
 
         An event whose probability did not change since the last step counts once: it is the same
         event.
         """
-        is_new = self._last is None or self._last.shape != believed.shape
-        last = np.full_like(believed, -1.0) if is_new else self._last
-        self._last = believed.copy()
+        last = self.last.get(kind, np.full_like(believed, -1.0))
+        self.last[kind] = believed.copy()
         open_events = (believed > CERTAIN) & (believed < 1 - CERTAIN)
         open_events &= abs(believed - last) > CERTAIN
         values, truth = believed[open_events], happened[open_events]
@@ -126,6 +126,7 @@ def check(cell: Cell, calibration: Calibration) -> dict[str, Any]:
         belief = BeliefFilter(count, BeliefConfig(capacity=cell.capacity, **settings))
         choose = chooser(cell.blue, cell.edition, count, rng)
         ids = np.arange(count)
+        calibration.last.clear()
         others = np.arange(_core.HOST_COUNT) != host_index("User0")
         for _ in range(STEPS):
             actions = choose(batch.observations)
@@ -162,7 +163,7 @@ def add_events(calibration: Calibration, belief: BeliefFilter, batch: Batch, hos
         ("user_seen", (state["user_seen"] > 0) & ~privileged),
         ("user_unseen", (state["user_unseen"] > 0) & ~privileged),
     ):
-        calibration.add(said[name][:, hosts], truth[:, hosts])
+        calibration.add(name, said[name][:, hosts], truth[:, hosts])
 
 
 def main() -> None:
