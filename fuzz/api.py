@@ -51,6 +51,7 @@ def _random_envs(rng: Generator) -> Any:
 
 def _random_encoder(rng: Generator) -> FeatureEncoder:
     flags = ("scan_memory", "decoys_placed", "last_action", "time_left", "order_input")
+    flags += ("observation", "clock", "hosts_restored", "belief")
     config = FeatureConfig(
         actions=pick(rng, ACTION_SETS),
         **{flag: chance(rng, 0.7) for flag in flags},

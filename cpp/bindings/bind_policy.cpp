@@ -144,12 +144,15 @@ void bind_policy(nb::module_& m) {
                              "Encodes observations and histories of many games as policy features.")
       .def(
           "__init__",
-          [](FeatureEncoder* self, const std::vector<int>& choices, bool scans, bool decoys,
-             bool last_action, bool time, bool order, int horizon) {
-            new (self) FeatureEncoder(choices, {scans, decoys, last_action, time, order}, horizon);
+          [](FeatureEncoder* self, const std::vector<int>& choices, bool observation, bool scans,
+             bool decoys, bool last_action, bool time, bool order, bool clock, bool restored,
+             int horizon, std::size_t appended) {
+            new (self) FeatureEncoder(
+                choices, {observation, scans, decoys, last_action, time, order, clock, restored},
+                horizon, appended);
           },
-          nb::kw_only(), "choices"_a, "scans"_a, "decoys"_a, "last_action"_a, "time"_a, "order"_a,
-          "horizon"_a)
+          nb::kw_only(), "choices"_a, "observation"_a, "scans"_a, "decoys"_a, "last_action"_a,
+          "time"_a, "order"_a, "clock"_a, "restored"_a, "horizon"_a, "appended"_a)
       .def_prop_ro("size", &FeatureEncoder::size, "Features per game.")
       .def("update", &update_histories, "actions"_a, "observations"_a, "histories"_a,
            nb::sig("def update(self, actions: numpy.typing.NDArray[numpy.int64], observations: "

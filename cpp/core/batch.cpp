@@ -113,6 +113,7 @@ Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset 
   if (threads < 1)
     throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
   games_.resize(configs_.size());
+  if (autoreset_ == Autoreset::kSameStep) final_games_.resize(configs_.size());
   is_named_.resize(configs_.size());
   all_ids_.resize(configs_.size());
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
@@ -130,6 +131,7 @@ Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset 
 BatchView Batch::view() {
   return {.store = {games_.data(), out_.true_state.data(), session_logs_.data(), session_capacity_},
           .configs = configs_.data(),
+          .final_games = final_games_.data(),
           .autoreset = autoreset_,
           .rule = rule_,
           .takes_red_actions = takes_red_actions_,
@@ -291,6 +293,11 @@ void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blo
 Game Batch::game(std::int64_t id) {
   const CallGuard guard(caller_, "batch");
   return games_[checked_id(id)];
+}
+
+void Batch::read_states(const std::function<void(const BatchStates&)>& read) {
+  const CallGuard guard(caller_, "batch");
+  read({games_, out_.true_state, final_games_, out_.final_true_state});
 }
 
 std::vector<Session> Batch::session_log(std::int64_t id) {

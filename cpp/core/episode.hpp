@@ -30,6 +30,7 @@ struct GameConfig {
 struct BatchView {
   GameStore store;
   GameConfig* configs;
+  Game* final_games;  // of the last episode that ended; only with Autoreset::kSameStep
   Autoreset autoreset;
   ComplianceRule rule;
   bool takes_red_actions;

@@ -121,7 +121,7 @@ void test_the_gradient_is_the_slope_of_the_loss() {
 void test_features_and_masks_fill_their_rows() {
   std::vector<int> choices(kActionCount);
   std::iota(choices.begin(), choices.end(), 0);
-  const FeatureEncoder encoder(choices, {true, true, true, true, true}, 10);
+  const FeatureEncoder encoder(choices, {true, true, true, true, true, true, true, true}, 10);
   std::vector<History> histories(kRows);
   std::vector<float> observations(kRows * kObservationSize);
   std::vector<float> rows(kRows * encoder.size(), -1);

@@ -130,6 +130,8 @@ class OutputCondition(enum.Enum):
 
     ORDER = 2
 
+TRUE_STATE_FEATURES: int = 275
+
 def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
     """
     Arrays that a batch writes: name, possible NumPy types, columns, condition.
@@ -197,6 +199,14 @@ class Batch:
 
     def steps(self, id: int) -> int:
         """Steps played in the game's episode."""
+
+    def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], final: bool = False) -> None:
+        """
+        Write the input of a critic, one row per game: the given features, then TRUE_STATE_FEATURES of the true state.
+
+        Args:
+            final: Write the last states of the last episodes that ended; autoreset same_step only.
+        """
 
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
         """
@@ -324,7 +334,7 @@ class MlpActor:
     def write_logits(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], logits: numpy.typing.NDArray[numpy.float32]) -> None:
         """Write the logits of each row of features."""
 
-HISTORY_BYTES: int = 24
+HISTORY_BYTES: int = 26
 
 HISTORY_ORDER_OFFSET: int = 10
 
@@ -349,7 +359,7 @@ def ppo_loss_gradient(*, logits: numpy.typing.NDArray[numpy.float32], values: nu
 class FeatureEncoder:
     """Encodes observations and histories of many games as policy features."""
 
-    def __init__(self, *, choices: Sequence[int], scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, horizon: int) -> None: ...
+    def __init__(self, *, choices: Sequence[int], observation: bool, scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, clock: bool, restored: bool, horizon: int, appended: int) -> None: ...
 
     @property
     def size(self) -> int:

@@ -15,7 +15,16 @@ from tests.sim.games import int64s, start_batch
 
 GAMES, HORIZON, STEPS = 6, 14, 32
 KINDS = ("Sleep", "Monitor", "Analyse", "Remove", "Decoy", "Restore")
-GROUPS = ("scan_memory", "decoys_placed", "last_action", "time_left", "order_input")
+GROUPS = (
+    "observation",
+    "scan_memory",
+    "decoys_placed",
+    "last_action",
+    "time_left",
+    "order_input",
+    "clock",
+    "hosts_restored",
+)
 ORDER = "reverse"
 
 
@@ -65,7 +74,15 @@ class ReferenceHistory:
             ],
             "time_left": [1 - len(self.played) / HORIZON],
             "order_input": order_one_hot(ORDER).tolist(),
+            "clock": self.clock(),
+            "hosts_restored": [float(f"Restore {host}" in self.played) for host in HOSTS],
         }
+
+    def clock(self) -> list[float]:
+        step = len(self.played)
+        nearness = [2 ** (-(HORIZON - step) / scale) for scale in (2, 5, 12)]
+        lengths = [float(step >= length) for length in (30, 50)]
+        return [step / HORIZON, *nearness, *lengths, *(float(step == i) for i in range(10))]
 
     def possible_decoys(self) -> list[tuple[str, str]]:
         fits = {ACTIONS[number] for number in action_set("possible")}
@@ -106,7 +123,7 @@ def check(
         encoder.encode(seen, rows, masks)
         wanted = [name for name in GROUPS if getattr(encoder.config, name)]
         expected = [
-            [*row.tolist(), *(x for name in wanted for x in of_game[name])]
+            [x for name in wanted for x in {**of_game, "observation": row.tolist()}[name]]
             for row, of_game in zip(seen, groups, strict=True)
         ]
         np.testing.assert_allclose(rows, expected, rtol=1e-6)
@@ -326,6 +343,6 @@ def test_unaligned_arrays_are_refused() -> None:
     actions = memoryview(bytearray(17))[1:].cast("q")
     with pytest.raises(TypeError, match=r"^actions must be an aligned array of type i8 and rank 1"):
         encoder.update(actions, observations)  # type: ignore[arg-type]
-    encoder.history = np.zeros(49, np.uint8)[1:].reshape(2, 24)
+    encoder.history = np.zeros(53, np.uint8)[1:].reshape(2, 26)
     with pytest.raises(TypeError, match=r"^histories must be an aligned array of type u1"):
         encoder.update(int64s([0, 0]), observations)

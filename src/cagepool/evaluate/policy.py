@@ -15,7 +15,9 @@ from cagepool import _core, runs
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate import zoo
 from cagepool.evaluate.defenders import GameBatch
+from cagepool.sim.belief import BeliefConfig
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.sim.names import MIX, OFFICIAL_REDS, red_weights
 from cagepool.types import Arrays, Bytes, Float32s, Int64s
 
 Layers: TypeAlias = list[tuple[Float32s, Float32s]]  # weights, (inputs, outputs), and biases
@@ -26,6 +28,7 @@ ACTIVATIONS: dict[str, Callable[[Float32s], Float32s]] = {
 }
 CAGE_ENVS = (ENVIRONMENT_ID, "cyborg")  # environments whose observations the features encode
 MASKED_LOGIT = np.float32(-1e30)
+NEGLIGIBLE_PRIOR = 1e-6
 
 
 class EnvSettings(Struct, frozen=True):
@@ -33,7 +36,9 @@ class EnvSettings(Struct, frozen=True):
 
     id: str = ENVIRONMENT_ID
     max_steps: int = 100
+    red_agent: str = MIX
     edition: str = "2.1"
+    green: bool = False
     reward: str | None = None
 
 
@@ -202,9 +207,9 @@ class Policy:
     def _advance(self, observations: Float32s) -> None:
         """Add the last actions and the observations to the histories of games past step one."""
         if self._last_actions is not None:
-            new_histories = self._encoder.history[self._is_first_step].copy()
-            self._encoder.update(self._last_actions, observations)
-            self._encoder.history[self._is_first_step] = new_histories
+            is_first = self._is_first_step
+            played = np.flatnonzero(~is_first) if is_first.any() else None
+            self._encoder.update(self._last_actions, observations, played)
         self._is_first_step[:] = False
         self._encoder.encode(observations, self._rows, self._masks)
 
@@ -236,10 +241,30 @@ class PolicyDefender:
 
 def feature_encoder(settings: PolicySettings, games: int) -> FeatureEncoder:
     """The feature encoder of a policy that was trained with these settings."""
-    encoder = FeatureEncoder(settings.features, games, horizon=settings.env.max_steps)
+    encoder = FeatureEncoder(
+        settings.features,
+        games,
+        horizon=settings.env.max_steps,
+        belief=belief_config(settings.env),
+    )
     if settings.features.order_input and settings.order.order is not None:
         encoder.set_order(settings.order.order)
     return encoder
+
+
+def belief_config(env: EnvSettings) -> BeliefConfig:
+    """What a policy assumes about its games: those of its training.
+
+    Official red agents against which it was not trained are hypotheses of a negligible prior, so
+    that the belief knows them when they show.
+    """
+    weights = dict.fromkeys(OFFICIAL_REDS, NEGLIGIBLE_PRIOR) | red_weights(env.red_agent)
+    return BeliefConfig(
+        reds=tuple(weights),
+        weights=tuple(weights.values()),
+        edition=env.edition,
+        green=env.green,
+    )
 
 
 def actor_layers(arrays: Arrays) -> Layers:

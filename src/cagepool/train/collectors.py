@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from cagepool import _core
 from cagepool._stages import stage
 from cagepool.envs.make import make_training_vec
 from cagepool.evaluate.policy import PolicySettings, feature_encoder
@@ -173,7 +174,12 @@ class RolloutWorker:
             self.sampler.draw_orders(np.random.default_rng(shard.order_seeds))
         masked = config.env.is_cage and config.features.action_masking
         self.shape = RolloutShape(
-            config.ppo.update_steps, n_envs, encoder.size, encoder.n_choices, masked
+            config.ppo.update_steps,
+            n_envs,
+            encoder.size,
+            encoder.n_choices,
+            masked,
+            _critic_features(config, encoder),
         )
         self.actor = make_actor(config.ppo, self.shape)
         self.buffers = [Rollout(self.shape) for _ in range(buffers)]
@@ -307,6 +313,12 @@ def _compliance_tracker(config: TrainConfig, games: int) -> ComplianceTracker:
         definition=config.order.definition,
         alignment=config.order.alignment_lambda,
     )
+
+
+def _critic_features(config: TrainConfig, encoder: Encoder) -> int:
+    """Inputs of the critic; 0: those of the actor."""
+    sees_true_state = config.features.critic_inputs == "true"
+    return encoder.size + _core.TRUE_STATE_FEATURES if sees_true_state else 0
 
 
 def _encoder(config: TrainConfig, envs: Any) -> Encoder:

@@ -321,6 +321,13 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Check settings of different groups against each other."""
         _check_choices("features", self.features)
+        if self.features.belief and not self.env.is_cage:
+            raise ValueError(f"features.belief needs CAGE-2, got env.id {self.env.id}")
+        if self.features.critic_inputs == "true" and not self.env.is_native:
+            raise ValueError(
+                f"features.critic_inputs true needs {ENVIRONMENT_ID} with env.backend auto, native "
+                f"or ray, got {self.env.id} with {self.env.backend}"
+            )
         if self.ppo.start_bias is not None and not self.env.is_cage:
             raise ValueError(f"ppo.start_bias needs CAGE-2, got env.id {self.env.id}")
         sees_order = self.features.order_input

@@ -257,7 +257,7 @@ class EnvSampler:
             "collector.active": self._active.copy(),
         }
         if isinstance(self.encoder, FeatureEncoder):
-            arrays["collector.memories"] = self.encoder.history.copy()
+            arrays |= {f"collector.{name}": a for name, a in self.encoder.state().items()}
         if isinstance(self.envs, NativeVectorEnv):
             games = self.envs.save(np.arange(self.envs.num_envs))
             arrays["collector.games"] = np.frombuffer(b"".join(games), np.uint8)
@@ -293,7 +293,9 @@ class EnvSampler:
         self._lengths[:] = arrays["collector.lengths"]
         self._active[:] = arrays["collector.active"]
         if isinstance(self.encoder, FeatureEncoder):
-            self.encoder.history[:] = arrays["collector.memories"]
+            self.encoder.restore(
+                {name.removeprefix("collector."): array for name, array in arrays.items()}
+            )
         bounds = np.cumsum(arrays["collector.game_sizes"])[:-1]
         games = [game.tobytes() for game in np.split(arrays["collector.games"], bounds)]
         if len(games) != self.envs.num_envs:
@@ -341,6 +343,14 @@ class EnvSampler:
     def _encode(self, observations: Float32s, rollout: Rollout, step: int) -> None:
         masks = None if rollout.action_masks is None else rollout.action_masks[step]
         self.encoder.encode(observations, rollout.features[step], masks)
+        if rollout.critic_features is not None:
+            self._write_critic_features(rollout.features[step], rollout.critic_features[step])
+
+    def _write_critic_features(
+        self, features: Float32s, critic_features: Float32s, *, final: bool = False
+    ) -> None:
+        core = self.envs.batch.core  # type: ignore[attr-defined] # native only
+        core.write_critic_features(features, critic_features, final)
 
     def _end_episodes(
         self, rollout: Rollout, step: int, observed: Float32s, final_obs: Any, truncated: Bools
@@ -355,7 +365,14 @@ class EnvSampler:
             features = np.empty((len(last), self.encoder.size), np.float32)
             self.encoder.encode(last, features, None)
             env_ids = np.flatnonzero(truncated)
-            rollout.truncations.append(Truncation(step, env_ids, features[env_ids]))
+            critic_features = None
+            if rollout.shape.critic_features:
+                rows = np.empty((len(last), rollout.shape.critic_features), np.float32)
+                self._write_critic_features(features, rows, final=True)
+                critic_features = rows[env_ids]
+            rollout.truncations.append(
+                Truncation(step, env_ids, features[env_ids], critic_features)
+            )
         self.encoder.reset(ended)
         if self._order_rng is not None:
             self._start_orders(ended)

@@ -46,14 +46,7 @@ class RayCollector:
             shapes = [worker.wait_started() for worker in self._workers]
             self._stack = started.pop_all()
         first = shapes[0]
-        self.shape = RolloutShape(
-            first.steps,
-            sum(shape.n_envs for shape in shapes),
-            first.features,
-            first.actions,
-            first.masked,
-            first.critic_features,
-        )
+        self.shape = replace(first, n_envs=sum(shape.n_envs for shape in shapes))
         self._rollout = Rollout(self.shape)
         self._weights: Any = None  # object reference to the weights of the pending rollout
 
