@@ -191,7 +191,8 @@ class PpoConfig:
     """Logits of kinds of actions at the start, such as Restore=-2 or Restore=-2,Decoy=1: biases
     of the actor's last layer, which training then changes. By default 0."""
     threads: int = 2
-    """Threads per update. The count decides the rounding of sums, so a resumed run keeps it."""
+    """Threads per update. With learner torch the count decides the rounding of sums, so a resumed
+    run keeps it."""
     overlap: bool = False
     """Collect the next rollout during the update, with the policy before that update.
     Off: collect and update in turn."""
