@@ -78,8 +78,8 @@ template <class Work>
 }
 #endif
 
-/// Call `work.operator()<Level>()` compiled for this processor. Products are not contracted with
-/// sums, so all levels round alike.
+/// Call `work.operator()<Level>()` compiled for this processor. All levels round alike, unless the
+/// source file is compiled with fused products.
 template <class Work>
 void run_simd(const Work& work) {
 #if defined(__x86_64__) && defined(__linux__)

@@ -87,9 +87,12 @@ class Softmax {
       Lanes loaded = all_lanes(kMaskedLogit);
       std::memcpy(&loaded, &logits[first], sizeof(float) * lanes);
       if (mask != nullptr) {
-        ByteLanes allowed{};
-        std::memcpy(&allowed, &mask[first], lanes);
-        loaded = __builtin_convertvector(allowed, IntLanes) != 0 ? loaded : all_lanes(kMaskedLogit);
+        // A loop over arrays: the compiler converts vectors of bytes one by one.
+        std::array<std::int32_t, kLanes> wide{};
+        for (std::size_t i = 0; i < lanes; ++i) wide[i] = mask[first + i];
+        IntLanes allowed;
+        std::memcpy(&allowed, wide.data(), sizeof allowed);
+        loaded = allowed != 0 ? loaded : all_lanes(kMaskedLogit);
       }
       logits_[block].lanes = loaded;
       most = loaded > most ? loaded : most;

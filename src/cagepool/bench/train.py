@@ -1,4 +1,4 @@
-"""Throughput of training: rollouts alone and whole updates, compared with Stable-Baselines3."""
+"""Throughput of training: rollouts alone and whole updates, with each learner and with SB3."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -23,7 +23,10 @@ from cagepool.train.config import TrainConfig
 from cagepool.train.ppo import Trainer
 from cagepool.train.torch_learner import use_threads
 
-WITHOUT_ORDER, WITH_ORDER = "all features, 2 threads", "all features, 2 threads, with an order"
+NATIVE = "all features, 2 threads"
+WITH_ORDER = "all features, 2 threads, with an order"
+TORCH = "all features, torch learner"
+PLAIN_TORCH = "52 features, torch learner"
 UNLIMITED = 10**12  # episodes: no training ends while it is measured
 # Features that all libraries can do: the 52 values of the observation, 145 actions, no masks.
 PLAIN_FEATURES = FeatureConfig(
@@ -67,12 +70,19 @@ def measure_training(config: TrainBenchConfig, progress: Progress) -> Figures:
 def training_ratios(groups: Groups) -> dict[str, float]:
     """Ratios that documents cite."""
     rate = rates(groups["training"])
-    ratios = {"with an order / without": round(rate[WITH_ORDER] / rate[WITHOUT_ORDER], 3)}
-    plain = [value for name, value in rate.items() if name.startswith("52 features")]
+    plain = max(value for name, value in rate.items() if name.startswith("52 features"))
+    ratios = {
+        "with an order / without": rate[WITH_ORDER] / rate[NATIVE],
+        "native learner / torch learner": rate[NATIVE] / rate[TORCH],
+    }
     peers = [value for name, value in rate.items() if name.startswith("SB3")]
     if peers:
-        ratios["fastest cagepool / fastest SB3"] = round(max(plain) / max(peers), 2)
-    return ratios
+        ratios |= {
+            "all features, 2 threads / fastest SB3": rate[NATIVE] / max(peers),
+            "fastest cagepool / fastest SB3": plain / max(peers),
+            "torch learner / fastest SB3": rate[PLAIN_TORCH] / max(peers),
+        }
+    return {name: round(ratio, 3) for name, ratio in ratios.items()}
 
 
 def rollout_contender(name: str, config: TrainConfig, stack: ExitStack) -> Contender:
@@ -111,13 +121,13 @@ def _variants(config: TrainBenchConfig) -> Iterator[tuple[str, TrainConfig]]:
         yield f"{name}, 1 thread", base.with_settings(threads=1)
         yield f"{name}, 2 threads", base
         yield f"{name}, --async", base.with_settings(threads=1, overlap=True)
+        yield f"{name}, torch learner", base.with_settings(learner="torch")
     yield WITH_ORDER, config.train_config(order="critical_first", early_stopping=False)
 
 
 def _rollouts(config: TrainBenchConfig) -> Iterator[MakeContender]:
     for name, settings in _variants(config):
-        ppo = settings.ppo
-        if ppo.threads == 1 and not ppo.overlap:  # the others differ in learning only
+        if not settings.ppo.overlap:  # it differs in learning only
             yield partial(rollout_contender, name, settings)
 
 
