@@ -112,6 +112,7 @@ class RunFlags(Unchecked, RunConfig):
     """Run: length, seed, evaluations and checkpoints."""
 
     start_from: Annotated[str | None, NO_DEFAULT] = RunConfig.start_from
+    target_score: Annotated[float | None, NO_DEFAULT] = RunConfig.target_score
 
 
 def group_flags(config: TrainConfig) -> dict[str, Any]:
