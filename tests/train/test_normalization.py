@@ -58,7 +58,7 @@ def test_rewards_are_divided_by_the_deviation_of_discounted_returns() -> None:
     normalized = normalizer.apply(rollout)
 
     returns = [1, 2.5, 4, 10]  # the episode ends after the second step
-    np.testing.assert_allclose(normalized.rewards[:, 0], [1, 2, 4, 8] / np.std(returns))
+    np.testing.assert_allclose(normalized.rewards[:, 0], np.array([1, 2, 4, 8]) / np.std(returns))
     assert normalizer.returns == [10]
     assert rollout.rewards[3, 0] == 8
 
