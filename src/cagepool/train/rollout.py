@@ -152,6 +152,9 @@ class Actor(Protocol):
     def reset(self, env_ids: Int64s, /) -> None:
         """Clear the recurrent state of environments whose episode ended."""
 
+    def close(self) -> None:
+        """Stop the threads."""
+
 
 class ObservationEncoder:
     """Flattened observations as features, and every action of the environment."""

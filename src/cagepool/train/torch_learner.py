@@ -332,6 +332,9 @@ class TorchActor:
         if self._state.shape[1]:
             self._state[_to_tensor(env_ids, self._device)] = 0
 
+    def close(self) -> None:
+        """Do nothing: there are no threads."""
+
 
 class FlatParameters:
     """All parameters of a network in one flat tensor, and their gradients in another.
