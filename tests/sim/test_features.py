@@ -1,5 +1,6 @@
 """Policy features and masks, against a slow reference implementation."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -93,7 +94,7 @@ class ReferenceHistory:
 def configs(names: ActionSet) -> list[FeatureConfig]:
     """All combinations of the groups."""
     return [
-        FeatureConfig(actions=names, **dict(zip(GROUPS, chosen, strict=True)))
+        replace(FeatureConfig(actions=names), **dict(zip(GROUPS, chosen, strict=True)))
         for chosen in product([False, True], repeat=len(GROUPS))
     ]
 

@@ -411,7 +411,12 @@ def network_spec(config: PpoConfig, shape: RolloutShape) -> NetworkSpec:
     """Sizes of the networks for rollouts of this shape."""
     critic_features = shape.critic_features or shape.features
     return NetworkSpec(
-        shape.features, critic_features, shape.actions, config.hidden, config.activation
+        shape.features,
+        critic_features,
+        shape.actions,
+        config.hidden,
+        config.critic_hidden or config.hidden,
+        config.activation,
     )
 
 
