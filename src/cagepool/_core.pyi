@@ -265,6 +265,9 @@ class BeliefFilter:
     def sample(self, id: int, seed: int, horizon: int) -> bytes:
         """Draw a game from the belief; returns a snapshot."""
 
+    def write_probabilities_of(self, ids: numpy.typing.NDArray[numpy.int64], blobs: list[bytes], probabilities: numpy.typing.NDArray[numpy.float64]) -> None:
+        """Write the probability of one snapshot per game of `ids`."""
+
     def totals(self) -> tuple[int, int, int, int, float]:
         """
         Updates, hypotheses after them, updates that left no red, dropped hypotheses and dropped probability, over the life of the filter.

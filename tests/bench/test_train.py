@@ -49,6 +49,19 @@ def test_training_with_an_order_is_compared_with_training_without(figures: Figur
     assert figures.ratios["with an order / without"] == round(ratio, 3)
 
 
+def test_the_parts_of_a_training_are_measured(figures: Figures) -> None:
+    rate = rates(figures.groups["parts"])
+    assert [*rate] == [
+        "gradient step, per row, 1 thread",
+        "gradient step, per row, 2 threads",
+        "values, 1 thread",
+        "forward pass and sampling, 1 thread",
+        "features, 1 thread",
+        "environment step, 1 thread",
+    ]
+    assert min(rate.values()) > 0
+
+
 def test_settings_of_the_training_are_recorded(figures: Figures) -> None:
     first = figures.groups["training"][0]
     assert first.settings["epochs"] == 4
