@@ -51,7 +51,12 @@ class NetworkPolicy(Policy):
             raise ValueError(f"there must be three {SIZES} of at least 1")
         features, critic_features, actions = map(int, sizes)
         self._spec = NetworkSpec(
-            features, critic_features, actions, settings.hidden, settings.activation
+            features,
+            critic_features,
+            actions,
+            hidden=settings.hidden,
+            critic_hidden=settings.critic_hidden or settings.hidden,
+            activation=settings.activation,
         )
         if not is_reference(settings.network):  # before memory is allocated for a stranger's sizes
             check_array_shapes(settings.network, self._spec, arrays)

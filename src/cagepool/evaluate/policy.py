@@ -56,6 +56,7 @@ class NetworkSettings(Struct, frozen=True):
 
     network: str = MLP
     hidden: tuple[int, ...] = (64, 64)
+    critic_hidden: tuple[int, ...] = ()
     activation: Literal["tanh", "relu"] = "tanh"
 
 

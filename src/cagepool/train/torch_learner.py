@@ -417,9 +417,9 @@ def network_spec(config: PpoConfig, shape: RolloutShape) -> NetworkSpec:
         shape.features,
         critic_features,
         shape.actions,
-        config.hidden,
-        config.critic_hidden or config.hidden,
-        config.activation,
+        hidden=config.hidden,
+        critic_hidden=config.critic_hidden or config.hidden,
+        activation=config.activation,
     )
 
 
