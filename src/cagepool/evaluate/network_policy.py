@@ -54,9 +54,9 @@ class NetworkPolicy(Policy):
             features,
             critic_features,
             actions,
-            settings.hidden,
-            settings.critic_hidden or settings.hidden,
-            settings.activation,
+            hidden=settings.hidden,
+            critic_hidden=settings.critic_hidden or settings.hidden,
+            activation=settings.activation,
         )
         if not is_reference(settings.network):  # before memory is allocated for a stranger's sizes
             check_array_shapes(settings.network, self._spec, arrays)

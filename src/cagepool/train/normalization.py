@@ -161,6 +161,10 @@ class NormalizedActor:
         """Clear the recurrent state of environments whose episode ended."""
         self._actor.reset(env_ids)
 
+    def close(self) -> None:
+        """Close the actor."""
+        self._actor.close()
+
     def _normalized(self, features: Float32s) -> Float32s:
         assert self._moments is not None
         return normalize_features(features, *self._moments)

@@ -335,6 +335,9 @@ class TorchActor:
         if self._state.shape[1]:
             self._state[_to_tensor(env_ids, self._device)] = 0
 
+    def close(self) -> None:
+        """Do nothing: there are no threads."""
+
 
 class FlatParameters:
     """All parameters of a network in one flat tensor, and their gradients in another.
@@ -414,9 +417,9 @@ def network_spec(config: PpoConfig, shape: RolloutShape) -> NetworkSpec:
         shape.features,
         critic_features,
         shape.actions,
-        config.hidden,
-        config.critic_hidden or config.hidden,
-        config.activation,
+        hidden=config.hidden,
+        critic_hidden=config.critic_hidden or config.hidden,
+        activation=config.activation,
     )
 
 
