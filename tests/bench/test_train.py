@@ -13,7 +13,7 @@ def figures() -> Figures:
     config = TrainBenchConfig(pace=pace, n_envs=4, update_steps=2, sb3_minibatches=(8,))
     progress: list[tuple[str, int, int]] = []
     measured = measure_training(config, lambda *done: progress.append(done))
-    assert [done for group, done, _ in progress if group == "training"] == [*range(23)]
+    assert [done for group, done, _ in progress if group == "training"] == [*range(25)]
     return measured
 
 
@@ -41,6 +41,12 @@ def test_the_fastest_variants_are_compared(figures: Figures) -> None:
     native, torch = (rate[f"all features, {name}"] for name in ("2 threads", "torch learner"))
     assert figures.ratios["native learner / torch learner"] == round(native / torch, 3)
     assert figures.ratios["all features, 2 threads / fastest SB3"] == round(native / peer, 3)
+
+
+def test_training_with_beliefs_is_compared_with_training_without(figures: Figures) -> None:
+    rate = rates(figures.groups["training"])
+    ratio = rate["all features, 2 threads, --belief"] / rate["all features, 2 threads"]
+    assert figures.ratios["with --belief / without"] == round(ratio, 3)
 
 
 def test_training_with_an_order_is_compared_with_training_without(figures: Figures) -> None:

@@ -31,6 +31,7 @@ from cagepool.train.torch_learner import use_threads
 
 NATIVE = "all features, 2 threads"
 WITH_ORDER = "all features, 2 threads, with an order"
+WITH_BELIEF = "all features, 2 threads, --belief"
 TORCH = "all features, torch learner"
 PLAIN_TORCH = "52 features, torch learner"
 UNLIMITED = 10**12  # episodes: no training ends while it is measured
@@ -49,7 +50,7 @@ PLAIN_FEATURES = FeatureConfig(
 class TrainBenchConfig:
     """Settings of this bench."""
 
-    pace: Pace = field(default_factory=lambda: Pace(repetitions=9, seconds=1.0))
+    pace: Pace = field(default_factory=lambda: Pace(repetitions=7, seconds=0.5))
     n_envs: int = 100
     update_steps: int = 100
     sb3_minibatches: tuple[int, ...] = (500, 2500, 10_000)
@@ -83,6 +84,7 @@ def training_ratios(groups: Groups) -> dict[str, float]:
     plain = max(value for name, value in rate.items() if name.startswith("52 features"))
     ratios = {
         "with an order / without": rate[WITH_ORDER] / rate[NATIVE],
+        "with --belief / without": rate[WITH_BELIEF] / rate[NATIVE],
         "native learner / torch learner": rate[NATIVE] / rate[TORCH],
     }
     peers = [value for name, value in rate.items() if name.startswith("SB3")]
@@ -132,6 +134,7 @@ def _variants(config: TrainBenchConfig) -> Iterator[tuple[str, TrainConfig]]:
         yield f"{name}, 2 threads", base
         yield f"{name}, --async", base.with_settings(threads=1, overlap=True)
         yield f"{name}, torch learner", base.with_settings(learner="torch")
+    yield WITH_BELIEF, config.train_config(belief=True)
     yield WITH_ORDER, config.train_config(order="critical_first", early_stopping=False)
 
 
