@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ray
 
 TWO_ACTORS = SHORT.with_settings(
     backend="ray", ray_actors=2, overlap=True, order="reverse", order_input=True,
-    early_stopping=False,
+    early_stopping=False, belief=True, critic_inputs="true",
 )  # fmt: skip
 
 
@@ -58,9 +58,10 @@ def results_of(path: Path) -> dict[str, Any]:
     [
         {},
         {"overlap": True, "universal": True, "order_input": True},
+        {"belief": True, "critic_inputs": "true", "red_agent": "b_line:0.6+meander:0.4"},
         {"env": "tests.train.toy_envs:Counting", "backend": "workers", "total_episodes": 40},
     ],
-    ids=["in turn", "async", "workers"],
+    ids=["in turn", "async", "belief", "workers"],
 )
 def test_one_actor_gives_the_same_results_as_none(tmp_path: Path, settings: dict[str, Any]) -> None:
     config = SHORT.with_settings(**settings)
