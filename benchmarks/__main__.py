@@ -49,8 +49,16 @@ def benches(options: Options) -> dict[str, Bench]:
         )
         return measure_sustained(config, progress)
 
+    def train_peers(progress: Progress, *, quick: bool) -> Figures:
+        from benchmarks.suites.train_peers import TrainPeersConfig, measure_train_peers
+
+        pace = QUICKEST if quick else Pace(repetitions=9, seconds=0.5)
+        config = TrainPeersConfig(other_build=options.other_build, pace=pace)
+        return measure_train_peers(config, progress)
+
     return {
         "engine_peers": Bench("engine compared with other engines", engine_peers),
+        "train_peers": Bench("trainer compared with that of another build", train_peers),
         "true_state": Bench("cost of reading the true state", _true_state),
         "memory": Bench("memory of games and workers", _memory),
         "sustained": Bench("episodes per second for a minute", sustained),

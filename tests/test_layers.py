@@ -32,7 +32,7 @@ LAYERS = (
 )
 # Packages whose top only re-exports, on first use, names of the layers inside.
 FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
-LEAVES = ("errors", "_lookup", "_optional", "_stages", "runs", "types")
+LEAVES = ("errors", "_lookup", "_optional", "_stages", "networks", "runs", "types")
 HOMES = {
     "gymnasium": (
         *("cagepool.envs", "cagepool.cyborg", "cagepool.integrations"),
@@ -57,7 +57,10 @@ HOMES = {
         *("cagepool.bench.contenders", "cagepool.bench.train"),
     ),
     "tensorboard": ("cagepool.train",),
-    "torch": ("cagepool.evaluate", "cagepool.train", "cagepool.integrations"),
+    "torch": (
+        *("cagepool.networks", "cagepool.evaluate", "cagepool.train"),
+        "cagepool.integrations",
+    ),
     "tyro": ("cagepool.cli",),
 }
 
@@ -67,19 +70,21 @@ HOMES = {
 COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool._lookup")
 # Libraries that are used where a user has them: CybORG is on no registry; gymnax pins Gymnasium.
 NOT_DECLARED = ("CybORG", "gymnax")
-MAX_MODULES = 160
+MAX_MODULES = 170
 
 # Extras whose libraries a package may import; a package without an entry needs none. A bench that
 # compares with a library of another extra checks first that it is installed.
 EXTRAS = {
     "bench": ("bench", "train", "sb3", "ray", "jax"),
     "cli": ("cli",),
+    "evaluate.network_policy": ("train",),
     "evaluate.onnx_policy": ("onnx",),
     "integrations.pettingzoo": ("pettingzoo",),
     "integrations.rllib": ("ray",),
     "integrations.sb3": ("sb3",),
     "integrations.sb3_models": ("sb3",),
     "jax": ("jax",),
+    "networks": ("train",),
     "report": ("report",),
     "sim.frames": ("render",),
     "search": ("search",),

@@ -15,7 +15,7 @@ from cagepool.bench.schema import Groups, rates
 from cagepool.bench.system_load import memory_bytes, process_tree
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.integrations.rllib import ppo_config, suppress_warnings
-from cagepool.train.learner import set_torch_threads
+from cagepool.train.torch_learner import use_threads
 
 RED = "B_lineAgent"
 POOLS = "native pools"
@@ -38,7 +38,7 @@ class RllibConfig:
 
 def measure_rllib(config: RllibConfig, progress: Progress) -> Figures:
     """Measure rollouts alone, then whole updates; all algorithms exist all the time."""
-    set_torch_threads(1)  # threads that spin while they wait would disturb the env runners
+    use_threads(1)  # threads that spin while they wait would disturb the env runners
     with _local_ray(sum(config.runners) + config.process_runners + 1), ExitStack() as stack:
         progress("starting env runners", 0, 1)
         algorithms = {}

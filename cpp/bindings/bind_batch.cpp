@@ -19,6 +19,7 @@
 #include "bindings/module.hpp"
 #include "core/batch.hpp"
 #include "core/trace.hpp"
+#include "policy/true_state_features.hpp"
 
 using namespace nanobind::literals;
 
@@ -138,6 +139,33 @@ class BoundBatch {
   Batch batch_;
 };
 
+/// Copy a row of features and append those of the true state, for every game.
+void write_critic_features(BoundBatch& self, nb::handle features, nb::handle critic_features,
+                           bool final) {
+  const Rows<const float> seen(features, "features");
+  const Rows<float> out(critic_features, "critic_features");
+  const std::size_t games = self.batch().games();
+  const std::size_t own = seen.column_count();
+  const std::size_t added = true_state_feature_count();
+  seen.check_rows(games);
+  out.check_rows(games);
+  out.check_columns(own + added);
+  const std::span<const float> source = seen.span();
+  const std::span<float> target = out.span();
+  const nb::gil_scoped_release release;
+  self.batch().read_states([&](const BatchStates& states) {
+    if (final && states.final_games.empty())
+      throw std::invalid_argument("last states of episodes need autoreset same_step");
+    for (std::size_t game = 0; game < games; ++game) {
+      const std::span<float> row = target.subspan(game * (own + added), own + added);
+      std::ranges::copy(source.subspan(game * own, own), row.begin());
+      write_true_state_features((final ? states.final_games : states.games)[game],
+                                (final ? states.final_true_states : states.true_states)[game],
+                                row.subspan(own));
+    }
+  });
+}
+
 nb::bytes save_snapshot(BoundBatch& self, std::int64_t id) {
   const std::vector<std::uint8_t> bytes = self.batch().save(id);
   return nb::bytes(bytes.data(), bytes.size());
@@ -176,6 +204,7 @@ void bind_batch(nb::module_& m) {
       .value("ALWAYS", OutputCondition::kAlways)
       .value("SAME_STEP_RESET", OutputCondition::kSameStepReset)
       .value("ORDER", OutputCondition::kOrder);
+  m.attr("TRUE_STATE_FEATURES") = true_state_feature_count();
   m.def("output_fields", &output_fields,
         "Arrays that a batch writes: name, possible NumPy types, columns, condition.");
   m.def("replay", &replay_trace, nb::kw_only(), "episodes"_a, "inputs"_a, "rows"_a,
@@ -256,6 +285,16 @@ void bind_batch(nb::module_& m) {
       .def(
           "steps", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).step; },
           "id"_a, "Steps played in the game's episode.")
+      .def("write_critic_features", &write_critic_features, "features"_a, "critic_features"_a,
+           "final"_a = false,
+           nb::sig("def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], "
+                   "critic_features: numpy.typing.NDArray[numpy.float32], final: bool = False) -> "
+                   "None"),
+           "Write the input of a critic, one row per game: the given features, then "
+           "TRUE_STATE_FEATURES of the true state.\n\n"
+           "Args:\n"
+           "    final: Write the last states of the last episodes that ended; autoreset same_step "
+           "only.")
       .def(
           "write_trace_rows",
           [](BoundBatch& self, nb::handle rows) {

@@ -4,13 +4,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
-#include <utility>
 #include <vector>
 
-#include "bindings/buffers.hpp"
 #include "bindings/module.hpp"
+#include "bindings/policy_arrays.hpp"
 #include "policy/features.hpp"
 #include "policy/ppo_loss.hpp"
 #include "policy/sampling.hpp"
@@ -19,44 +17,6 @@ using namespace nanobind::literals;
 
 namespace cagepool {
 namespace {
-
-void check(bool holds, const char* sentence) {
-  if (!holds) throw std::invalid_argument(sentence);
-}
-
-template <class... Arrays>
-void check_rows(std::size_t rows, const Arrays&... arrays) {
-  (arrays.check_rows(rows), ...);
-}
-
-void check_range(std::span<const std::int64_t> indices, std::size_t count, const char* sentence) {
-  for (const std::int64_t index : indices) {
-    if (index < 0 || std::cmp_greater_equal(index, count)) throw std::out_of_range(sentence);
-  }
-}
-
-/// Copy of an array whose values are checked: other threads may change the array meanwhile.
-template <class Value>
-std::vector<Value> copy_of(std::span<const Value> values) {
-  return {values.begin(), values.end()};
-}
-
-/// Masks of choices; without rows if they are None.
-class Masks {
- public:
-  Masks(nb::handle masks, std::size_t rows, std::size_t choices) {
-    if (masks.is_none()) return;
-    array_.emplace(masks, "masks");
-    array_->check_rows(rows);
-    array_->check_columns(choices);
-  }
-  std::span<std::uint8_t> span() const {
-    return array_ ? array_->span() : std::span<std::uint8_t>();
-  }
-
- private:
-  std::optional<Rows<std::uint8_t>> array_;
-};
 
 void bound_sample_choices(nb::handle logits, nb::handle masks, nb::handle uniforms,
                           nb::handle chosen, nb::handle log_probabilities) {
@@ -68,7 +28,7 @@ void bound_sample_choices(nb::handle logits, nb::handle masks, nb::handle unifor
   const Row<std::int64_t> sampled(chosen, "chosen");
   const Row<float> logs(log_probabilities, "log_probabilities");
   check_rows(given.row_count(), numbers, sampled, logs);
-  const MaskedLogits masked{given.span(), allowed.span(), choices};
+  const MaskedLogits masked{given.span(), allowed.span(), choices, choices};
   const nb::gil_scoped_release release;
   sample_choices(masked, numbers.span(), sampled.span(), logs.span());
 }
@@ -105,14 +65,12 @@ LossTuple bound_loss_gradient(nb::handle logits, nb::handle values, nb::handle r
   const nb::gil_scoped_release release;
   const std::vector<std::int64_t> slice_rows = copy_of(indices.span());
   check_range(slice_rows, choices.row_count(), "a row must be one of the rollout");
-  std::vector<std::int64_t> slice_chosen;
-  slice_chosen.reserve(slice_rows.size());
-  for (const std::int64_t row : slice_rows)
-    slice_chosen.push_back(choices.span()[static_cast<std::size_t>(row)]);
+  const std::vector<std::int64_t> slice_chosen = chosen_of_rows(choices.span(), slice_rows);
   check_range(slice_chosen, given.column_count(), "a choice must be a column of logits");
   const PpoLossParts parts = ppo_loss_gradient(
-      {slice_rows, slice_chosen, given.span(), predicted.span(), minibatch_size}, rollout,
-      {clip_range, clip_range_vf, ent_coef}, logits_out.span(), values_out.span());
+      {slice_rows, slice_chosen, given.column_count(), given.column_count(), given.span(),
+       predicted.span(), minibatch_size},
+      rollout, {clip_range, clip_range_vf, ent_coef}, logits_out.span(), values_out.span());
   return {parts.policy, parts.value, parts.entropy, parts.kl, parts.clipped};
 }
 
@@ -186,12 +144,15 @@ void bind_policy(nb::module_& m) {
                              "Encodes observations and histories of many games as policy features.")
       .def(
           "__init__",
-          [](FeatureEncoder* self, const std::vector<int>& choices, bool scans, bool decoys,
-             bool last_action, bool time, bool order, int horizon) {
-            new (self) FeatureEncoder(choices, {scans, decoys, last_action, time, order}, horizon);
+          [](FeatureEncoder* self, const std::vector<int>& choices, bool observation, bool scans,
+             bool decoys, bool last_action, bool time, bool order, bool clock, bool restored,
+             int horizon, std::size_t appended) {
+            new (self) FeatureEncoder(
+                choices, {observation, scans, decoys, last_action, time, order, clock, restored},
+                horizon, appended);
           },
-          nb::kw_only(), "choices"_a, "scans"_a, "decoys"_a, "last_action"_a, "time"_a, "order"_a,
-          "horizon"_a)
+          nb::kw_only(), "choices"_a, "observation"_a, "scans"_a, "decoys"_a, "last_action"_a,
+          "time"_a, "order"_a, "clock"_a, "restored"_a, "horizon"_a, "appended"_a)
       .def_prop_ro("size", &FeatureEncoder::size, "Features per game.")
       .def("update", &update_histories, "actions"_a, "observations"_a, "histories"_a,
            nb::sig("def update(self, actions: numpy.typing.NDArray[numpy.int64], observations: "

@@ -114,6 +114,8 @@ NB_MODULE(_core, m) {
       "index"_a, "Kind and target of one of red's actions.");
 
   bind_batch(m);
+  bind_belief(m);
+  bind_mlp(m);
   bind_policy(m);
   bind_workers(m);
 }

@@ -11,6 +11,7 @@
 #include "bindings/buffers.hpp"
 #include "core/episode.hpp"
 #include "core/trace.hpp"
+#include "policy/belief_features.hpp"
 
 namespace cagepool {
 
@@ -30,9 +31,13 @@ Field field(const char* name, Member Struct::* member) {
 using StructLayout = std::tuple<std::size_t, std::vector<Field>>;
 
 inline std::vector<Field> game_config_fields() {
-  return {field("seed", &GameConfig::seed),       field("next_episode", &GameConfig::next_episode),
-          field("horizon", &GameConfig::horizon), field("reds", &GameConfig::reds),
-          field("edition", &GameConfig::edition), field("green", &GameConfig::green)};
+  return {field("seed", &GameConfig::seed),
+          field("next_episode", &GameConfig::next_episode),
+          field("horizon", &GameConfig::horizon),
+          field("reds", &GameConfig::reds),
+          field("edition", &GameConfig::edition),
+          field("green", &GameConfig::green),
+          field("red_shares", &GameConfig::red_shares)};
 }
 
 inline std::vector<Field> game_fields() {
@@ -133,6 +138,36 @@ inline std::vector<Field> trace_row_fields() {
           field("esc_pick", &TraceRow::esc_pick)};
 }
 
+inline std::vector<Field> belief_fields() {
+  using Row = BeliefRow<double>;
+  return {field("privileged", &Row::privileged),
+          field("user_seen", &Row::user_seen),
+          field("user_unseen", &Row::user_unseen),
+          field("scanned", &Row::scanned),
+          field("decoy_ports", &Row::decoy_ports),
+          field("b_line_position", &Row::b_line_position),
+          field("b_line_user", &Row::b_line_user),
+          field("next_kind", &Row::next_kind),
+          field("next_scan", &Row::next_scan),
+          field("next_exploit", &Row::next_exploit),
+          field("next_escalate", &Row::next_escalate),
+          field("meander_exploited", &Row::meander_exploited),
+          field("meander_escalated", &Row::meander_escalated),
+          field("reds", &Row::reds),
+          field("outage", &Row::outage),
+          field("no_red_fits", &Row::no_red_fits)};
+}
+
+inline std::vector<Field> belief_state_fields() {
+  return {field("log_evidence", &BeliefState::log_evidence),
+          field("dropped_mass", &BeliefState::dropped_mass),
+          field("dropped", &BeliefState::dropped),
+          field("observation", &BeliefState::observation),
+          field("step", &BeliefState::step),
+          field("count", &BeliefState::count),
+          field("decoys", &BeliefState::decoys)};
+}
+
 /// Layouts by the names that Python uses.
 inline std::map<std::string, StructLayout> struct_layouts() {
   return {{"game_config", {sizeof(GameConfig), game_config_fields()}},
@@ -141,7 +176,9 @@ inline std::map<std::string, StructLayout> struct_layouts() {
           {"moves", {sizeof(Moves), moves_fields()}},
           {"trace_episode", {sizeof(TraceEpisode), trace_episode_fields()}},
           {"trace_input", {sizeof(TraceInput), trace_input_fields()}},
-          {"trace_row", {sizeof(TraceRow), trace_row_fields()}}};
+          {"trace_row", {sizeof(TraceRow), trace_row_fields()}},
+          {"belief", {sizeof(BeliefRow<double>), belief_fields()}},
+          {"belief_state", {sizeof(BeliefState), belief_state_fields()}}};
 }
 
 }  // namespace cagepool

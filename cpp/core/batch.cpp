@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/fork.hpp"
+#include "core/call_guard.hpp"
 
 namespace cagepool {
 namespace {
@@ -43,6 +43,8 @@ void check_configs(const std::vector<GameConfig>& configs) {
     check(config.edition <= Edition::kLeaderboard, "edition", "0 or 1",
           static_cast<unsigned>(config.edition));
     check(config.green <= 1, "green", "0 or 1", config.green);
+    check(std::ranges::is_sorted(config.red_shares), "red shares", "cumulative",
+          config.red_shares.back());
   }
 }
 
@@ -103,28 +105,6 @@ void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
 
 }  // namespace
 
-/// Throws if another thread is in a call of the same batch, or was when the process was forked: in
-/// the child that call never ends, and its games are half stepped.
-class Batch::CallGuard {
- public:
-  explicit CallGuard(Batch& batch) : caller_(batch.caller_) {
-    std::uint64_t caller = 0;
-    if (caller_.compare_exchange_strong(caller, process_generation(), std::memory_order_acquire))
-      return;
-    throw std::runtime_error(
-        caller == process_generation()
-            ? "a batch must be used by one thread at a time; another call is under way"
-            : "a batch must not be in a call when the process forks; this one was, so the child "
-              "needs a new batch");
-  }
-  ~CallGuard() { caller_.store(0, std::memory_order_release); }
-  CallGuard(const CallGuard&) = delete;
-  CallGuard& operator=(const CallGuard&) = delete;
-
- private:
-  std::atomic<std::uint64_t>& caller_;
-};
-
 Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset autoreset,
              ComplianceRule rule, int threads)
     : configs_(std::move(configs)), out_(outputs), autoreset_(autoreset), rule_(rule) {
@@ -133,6 +113,7 @@ Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset 
   if (threads < 1)
     throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
   games_.resize(configs_.size());
+  if (autoreset_ == Autoreset::kSameStep) final_games_.resize(configs_.size());
   is_named_.resize(configs_.size());
   all_ids_.resize(configs_.size());
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
@@ -150,6 +131,7 @@ Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset 
 BatchView Batch::view() {
   return {.store = {games_.data(), out_.true_state.data(), session_logs_.data(), session_capacity_},
           .configs = configs_.data(),
+          .final_games = final_games_.data(),
           .autoreset = autoreset_,
           .rule = rule_,
           .takes_red_actions = takes_red_actions_,
@@ -184,7 +166,7 @@ std::span<const std::int64_t> Batch::copy_ids(std::span<const std::int64_t> ids)
 
 void Batch::reset(std::span<const std::int64_t> ids,
                   std::optional<std::span<const std::uint64_t>> seeds) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   if (seeds) check_count("seed", seeds->size(), ids.size());
   ids = copy_ids(ids);
   const BatchView batch = view();
@@ -200,7 +182,7 @@ void Batch::reset(std::span<const std::int64_t> ids,
 }
 
 void Batch::reseed(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   check_count("seed", seeds.size(), ids.size());
   ids = copy_ids(ids);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -264,7 +246,7 @@ void Batch::check_phases(std::span<const std::int64_t> ids) const {
 std::size_t Batch::step(std::span<const std::int64_t> actions,
                         std::span<const std::int64_t> red_actions,
                         std::optional<std::span<const std::int64_t>> ids) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   const StepArgs args = copy_step_args(actions, red_actions, ids);
   const Kernel kernel = kernel_for(args.batch);
   const std::size_t count = actions.size();
@@ -278,7 +260,7 @@ std::size_t Batch::step(std::span<const std::int64_t> actions,
 }
 
 void Batch::redirect_observations(const ObservationArray& observations) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   if (observations.size() != out_.observations.size() ||
       observations.is_bytes() != out_.observations.is_bytes()) {
     throw std::invalid_argument("observations must have the size and type of those they replace");
@@ -287,14 +269,14 @@ void Batch::redirect_observations(const ObservationArray& observations) {
 }
 
 std::vector<std::uint8_t> Batch::save(std::int64_t id) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   const std::size_t game = checked_id(id);
   if (out_.tracks_compliance()) check_order(game, out_.orders[game]);
   return save_game(view(), game);
 }
 
 void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   check_count("snapshot", blobs.size(), ids.size());
   ids = copy_ids(ids);
   const BatchView batch = view();
@@ -309,12 +291,17 @@ void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blo
 }
 
 Game Batch::game(std::int64_t id) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   return games_[checked_id(id)];
 }
 
+void Batch::read_states(const std::function<void(const BatchStates&)>& read) {
+  const CallGuard guard(caller_, "batch");
+  read({games_, out_.true_state, final_games_, out_.final_true_state});
+}
+
 std::vector<Session> Batch::session_log(std::int64_t id) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   const std::size_t index = checked_id(id);
   if (games_[index].phase == Phase::kUnstarted) return {};
   const GameStore store = view().store;
@@ -323,7 +310,7 @@ std::vector<Session> Batch::session_log(std::int64_t id) {
 }
 
 void Batch::write_trace_rows(std::span<TraceRow> rows) {
-  const CallGuard guard(*this);
+  const CallGuard guard(caller_, "batch");
   check_count("row", rows.size(), games());
   for (std::size_t id = 0; id < games(); ++id)
     write_state(games_[id], out_.true_state[id], rows[id]);

@@ -2,6 +2,7 @@
 // A batch: many games that are stepped together and write to memory of the caller.
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +13,15 @@
 #include "core/trace.hpp"
 
 namespace cagepool {
+
+/// The games of a batch, and how they were at the end of their last episode (with
+/// Autoreset::kSameStep; else the last two are empty).
+struct BatchStates {
+  std::span<const Game> games;
+  std::span<const TrueState> true_states;
+  std::span<const Game> final_games;
+  std::span<const TrueState> final_true_states;
+};
 
 /// One thread at a time may use a batch: a call during another one throws std::runtime_error.
 class Batch {
@@ -38,14 +48,14 @@ class Batch {
   void restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs);
 
   Game game(std::int64_t id);
+  /// Call `read` with all games; none is stepped meanwhile.
+  void read_states(const std::function<void(const BatchStates&)>& read);
   /// The sessions of the episode so far.
   std::vector<Session> session_log(std::int64_t id);
   /// Write the state of every game, one row per game; only fields named `s_*` are written.
   void write_trace_rows(std::span<TraceRow> rows);
 
  private:
-  class CallGuard;
-
   BatchView view();
   std::size_t checked_id(std::int64_t id) const;
   std::span<const std::int64_t> copy_ids(std::span<const std::int64_t> ids);
@@ -57,6 +67,7 @@ class Batch {
 
   std::vector<GameConfig> configs_;
   std::vector<Game> games_;
+  std::vector<Game> final_games_;
   std::size_t session_capacity_;
   std::vector<Session> session_logs_;
   std::vector<std::int64_t> all_ids_;

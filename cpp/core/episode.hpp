@@ -20,13 +20,17 @@ struct GameConfig {
   std::uint8_t reds;  // bit i: Red i may be drawn for an episode
   Edition edition;
   std::uint8_t green;  // 1: GreenAgent plays, 0: it sleeps
-  std::array<Byte, 7> unused;
+  Byte unused;
+  // Cumulative shares of the first three agents, in units of 2^-16; the last agent of `reds` has
+  // the rest. All 0: equal shares.
+  std::array<std::uint16_t, kRedCount - 1> red_shares;
 };
 
 /// Pointers to the state and the outputs of a batch.
 struct BatchView {
   GameStore store;
   GameConfig* configs;
+  Game* final_games;  // of the last episode that ended; only with Autoreset::kSameStep
   Autoreset autoreset;
   ComplianceRule rule;
   bool takes_red_actions;
@@ -43,15 +47,25 @@ inline void write_observation(const BatchView& batch, std::size_t id, std::uint6
   }
 }
 
+/// Red agent of an episode, by a random word.
+inline Red draw_red(const GameConfig& config, std::uint32_t random) {
+  const auto count = static_cast<std::uint32_t>(std::popcount(config.reds));
+  if (config.red_shares == decltype(config.red_shares){})
+    return static_cast<Red>(select_bit(config.reds, uniform_below(random, count)));
+  const int last = std::bit_width(config.reds) - 1;
+  for (int red = 0; red < last; ++red) {
+    const bool is_drawn = random >> 16 < config.red_shares[static_cast<std::size_t>(red)];
+    if (is_drawn && (config.reds & bit(red)) != 0) return static_cast<Red>(red);
+  }
+  return static_cast<Red>(last);
+}
+
 /// Start the next episode of a game: random stream, red agent, initial state.
 inline void start_episode(const BatchView& batch, std::size_t id) {
   GameConfig& config = batch.configs[id];
   const std::uint64_t key = episode_key(config.seed, config.next_episode++);
-  const auto reds = static_cast<std::uint32_t>(std::popcount(config.reds));
-  const auto random = static_cast<std::uint32_t>(random_word(key, 0, 3));
-  const int red = select_bit(config.reds, uniform_below(random, reds));
-  initialize_game({batch.store, id}, key, config.horizon, static_cast<Red>(red), config.edition,
-                  config.green != 0);
+  const Red red = draw_red(config, static_cast<std::uint32_t>(random_word(key, 0, 3)));
+  initialize_game({batch.store, id}, key, config.horizon, red, config.edition, config.green != 0);
   if (batch.out.tracks_compliance()) batch.out.counters[id] = {};
 }
 

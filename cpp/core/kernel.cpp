@@ -15,6 +15,7 @@ template <class Value>
   if (batch.autoreset != Autoreset::kSameStep) return;
   Observation<Value>& observation = batch.out.observations.as<Value>()[id];
   batch.out.final_observations.as<Value>()[id] = observation;
+  batch.final_games[id] = game;
   batch.out.final_true_state[id] = batch.store.true_states[id];
   expand_observation(0, observation.data());
   start_episode(batch, id);

@@ -39,18 +39,17 @@ inline constexpr std::array<BLineStep, 15> kBLineSteps{{
     {RedKind::kImpact, {13, 14}, always(kOpServer0)},
 }};
 
+/// Position that B_lineAgent plays next.
+inline unsigned next_b_line_position(const Game& game) {
+  const bool succeeded = game.last_success == Success::kTrue;
+  const unsigned position = kBLineSteps[game.position].next[succeeded];
+  return position == 12 && !game.reached_12 && game.last_scan_empty ? 1 : position;
+}
+
 template <class Draws>
 inline RedAction choose_b_line_action(Game& game, const Draws& draws) {
-  const bool succeeded = game.last_success == Success::kTrue;
-  const BLineStep& last = kBLineSteps[game.position];
-  unsigned position = last.next[succeeded];
-  if (position == 12 && !game.reached_12) {
-    if (game.last_scan_empty) {
-      position = 1;
-    } else {
-      game.reached_12 = true;
-    }
-  }
+  const unsigned position = next_b_line_position(game);
+  game.reached_12 |= position == 12;
   if (position == 1 && game.user_pick == kNoHost) {
     game.user_pick = static_cast<Byte>(draws.red_target(kUserTargets) - kUser1);
   }

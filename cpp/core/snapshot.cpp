@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::array<char, 4> kMagic{'C', 'G', 'P', 'L'};
 constexpr std::uint32_t kVersion = 1;
-constexpr Order kNoOrder = 255;  // compliance was not tracked
 
 struct Header {
   std::array<char, 4> magic;
@@ -37,8 +36,9 @@ std::uint64_t checksum(Blob bytes) {
 
 template <class Struct>
 void append(std::vector<std::uint8_t>& bytes, const Struct& value) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(&value);
-  bytes.insert(bytes.end(), first, first + sizeof(Struct));
+  const std::size_t size = bytes.size();
+  bytes.resize(size + sizeof(Struct));
+  std::memcpy(bytes.data() + size, &value, sizeof(Struct));
 }
 
 /// Read a struct from the front of `bytes` and remove it from `bytes`.
@@ -71,8 +71,8 @@ bool is_flag(const bool& value) { return *reinterpret_cast<const std::uint8_t*>(
 bool has_valid_settings(const Snapshot& snapshot) {
   const GameConfig& config = snapshot.config;
   return config.reds != 0 && config.reds < 1 << kRedCount && config.horizon != 0 &&
-         config.edition <= Edition::kLeaderboard && config.green <= 1 &&
-         config.unused == GameConfig{}.unused;
+         config.edition <= Edition::kLeaderboard && config.green <= 1 && config.unused == 0 &&
+         std::ranges::is_sorted(config.red_shares);
 }
 
 /// A game that was never reset has only a random stream.
@@ -107,13 +107,10 @@ bool has_valid_time(const Snapshot& snapshot) {
 bool has_valid_enums(const Snapshot& snapshot) {
   const Game& game = snapshot.game;
   const GameConfig& config = snapshot.config;
-  return is_within(game.phase, Phase::kRunning, Phase::kOver) && game.horizon == config.horizon &&
-         is_within(game.red, Red::kBLine, Red::kGiven) &&
-         (config.reds & bit(static_cast<int>(game.red))) != 0 && game.edition == config.edition &&
-         is_within(game.last_success, Success::kUnknown, Success::kTrue) &&
-         is_flag(game.ot_pid_known) && is_flag(game.ot_service_known) &&
-         is_flag(game.last_scan_empty) && is_flag(game.reached_12) && is_flag(game.green) &&
-         game.green == (config.green != 0) && game.unused == Game{}.unused;
+  return has_valid_values(game) && game.phase != Phase::kUnstarted &&
+         game.horizon == config.horizon && (config.reds & bit(static_cast<int>(game.red))) != 0 &&
+         game.edition == config.edition && game.green == (config.green != 0) &&
+         game.unused == Game{}.unused;
 }
 
 /// Decoys that can ever be placed on a host, as bits.
@@ -185,22 +182,9 @@ bool has_valid_sessions(const Snapshot& snapshot) {
   const auto is_on_host = [](Session session) { return (session & kSessionHost) < kHostCount; };
   if (!std::ranges::all_of(snapshot.session_log, is_on_host)) return false;
   Snapshot derived = snapshot;
-  const GameStore store{&derived.game, &derived.true_state, derived.session_log.data(),
-                        derived.session_log.size()};
-  TrueState& state = derived.true_state;
-  for (int host = 0; host < kHostCount; ++host) {
-    const auto h = static_cast<std::size_t>(host);
-    recount_sessions({store, 0}, host);
-    state.malware[h] = (derived.game.malware >> host) & 1;
-    state.compromised[h] = static_cast<Byte>(compromised(derived.game, host));
-  }
-  state.ot_running = derived.game.outage_tenths == 0;
-  state.ot_pid_known = derived.game.ot_pid_known;
-  state.ot_service_known = derived.game.ot_service_known;
-  state.mail_immune = derived.game.mail_immune;
-  state.red = derived.game.red;
-  state.edition = derived.game.edition;
-  return same_bytes(derived.game, snapshot.game) && same_bytes(state, snapshot.true_state) &&
+  derive_true_state(derived);
+  return same_bytes(derived.game, snapshot.game) &&
+         same_bytes(derived.true_state, snapshot.true_state) &&
          ((derived.game.privileged | derived.game.user_seen | derived.game.user_unseen) &
           ~kAllHosts) == 0;
 }
@@ -234,6 +218,33 @@ bool has_valid_moves(const Snapshot& snapshot) {
          is_draw(moves.green_host, kHostCount);
 }
 
+/// Check that a valid game can be played in the batch.
+void check_fits(const BatchView& batch, const Snapshot& snapshot) {
+  const bool given = snapshot.game.red == Red::kGiven || (snapshot.config.reds & kGivenRed) != 0;
+  if (given && !batch.takes_red_actions) {
+    throw std::invalid_argument(
+        "a snapshot of a game whose red is given needs a batch whose red is given");
+  }
+  const std::size_t horizon = snapshot.config.horizon;
+  if (horizon > batch.store.session_capacity) {
+    throw std::invalid_argument("a snapshot's horizon must be at most the batch's longest, " +
+                                std::to_string(batch.store.session_capacity) + ", got " +
+                                std::to_string(horizon));
+  }
+}
+
+}  // namespace
+
+bool has_valid_values(const Game& game) {
+  const Mask hosts = game.privileged | game.user_seen | game.user_unseen;
+  return is_within(game.phase, Phase::kUnstarted, Phase::kOver) &&
+         is_within(game.red, Red::kBLine, Red::kGiven) && game.edition <= Edition::kLeaderboard &&
+         is_within(game.last_success, Success::kUnknown, Success::kTrue) &&
+         is_flag(game.ot_pid_known) && is_flag(game.ot_service_known) &&
+         is_flag(game.last_scan_empty) && is_flag(game.reached_12) && is_flag(game.green) &&
+         (hosts & ~kAllHosts) == 0;
+}
+
 void check_possible(const Snapshot& snapshot) {
   const auto check = [&snapshot](bool (*is_valid)(const Snapshot&), const char* part) {
     if (is_valid(snapshot)) return;
@@ -254,43 +265,52 @@ void check_possible(const Snapshot& snapshot) {
   check(has_valid_sessions, "sessions");
 }
 
-/// Check that a valid game can be played in the batch.
-void check_fits(const BatchView& batch, const Snapshot& snapshot) {
-  const bool given = snapshot.game.red == Red::kGiven || (snapshot.config.reds & kGivenRed) != 0;
-  if (given && !batch.takes_red_actions) {
-    throw std::invalid_argument(
-        "a snapshot of a game whose red is given needs a batch whose red is given");
+void derive_true_state(Snapshot& snapshot) {
+  Game& game = snapshot.game;
+  TrueState& state = snapshot.true_state;
+  const GameStore store{&game, &state, snapshot.session_log.data(), snapshot.session_log.size()};
+  for (int host = 0; host < kHostCount; ++host) {
+    const auto h = static_cast<std::size_t>(host);
+    recount_sessions({store, 0}, host);
+    state.malware[h] = (game.malware >> host) & 1;
+    state.compromised[h] = static_cast<Byte>(compromised(game, host));
   }
-  const std::size_t horizon = snapshot.config.horizon;
-  if (horizon > batch.store.session_capacity) {
-    throw std::invalid_argument("a snapshot's horizon must be at most the batch's longest, " +
-                                std::to_string(batch.store.session_capacity) + ", got " +
-                                std::to_string(horizon));
-  }
+  state.ot_running = game.outage_tenths == 0;
+  state.ot_pid_known = game.ot_pid_known;
+  state.ot_service_known = game.ot_service_known;
+  state.mail_immune = game.mail_immune;
+  state.red = game.red;
+  state.edition = game.edition;
 }
 
-}  // namespace
-
-std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id) {
-  const Slot slot{batch.store, id};
-  const SessionLog log = slot.game().sessions == 0 ? SessionLog() : slot.session_log();
-  const bool has_order = batch.out.tracks_compliance();
-  std::vector<std::uint8_t> bytes;
-  bytes.reserve(sizeof(Header) + sizeof(Snapshot) + log.size());
-  append(bytes, Header{});
-  append(bytes, batch.configs[id]);
-  append(bytes, slot.game());
-  append(bytes, slot.true_state());
-  append(bytes, has_order ? batch.out.counters[id] : Counters{});
-  append(bytes, has_order ? batch.out.orders[id] : kNoOrder);
-  append(bytes, batch.out.moves[id]);
-  bytes.insert(bytes.end(), log.begin(), log.end());
+std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot) {
+  std::vector<std::uint8_t> bytes(sizeof(Header));
+  append(bytes, snapshot.config);
+  append(bytes, snapshot.game);
+  append(bytes, snapshot.true_state);
+  append(bytes, snapshot.counters);
+  append(bytes, snapshot.order);
+  append(bytes, snapshot.moves);
+  bytes.insert(bytes.end(), snapshot.session_log.begin(), snapshot.session_log.end());
   const Header header{kMagic, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
   std::memcpy(bytes.data(), &header, sizeof(Header));
   return bytes;
 }
 
-Snapshot read_snapshot(const BatchView& batch, Blob blob) {
+std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id) {
+  const Slot slot{batch.store, id};
+  const SessionLog log = slot.game().sessions == 0 ? SessionLog() : slot.session_log();
+  const bool has_order = batch.out.tracks_compliance();
+  return to_bytes({.config = batch.configs[id],
+                   .game = slot.game(),
+                   .true_state = slot.true_state(),
+                   .counters = has_order ? batch.out.counters[id] : Counters{},
+                   .order = has_order ? batch.out.orders[id] : kNoOrder,
+                   .moves = batch.out.moves[id],
+                   .session_log = {log.begin(), log.end()}});
+}
+
+Snapshot read_snapshot(Blob blob) {
   Header header{};
   read_front(blob, header);
   if (header.magic != kMagic)
@@ -311,6 +331,11 @@ Snapshot read_snapshot(const BatchView& batch, Blob blob) {
   read_front(blob, snapshot.moves);
   snapshot.session_log.assign(blob.begin(), blob.end());
   check_possible(snapshot);
+  return snapshot;
+}
+
+Snapshot read_snapshot(const BatchView& batch, Blob blob) {
+  Snapshot snapshot = read_snapshot(blob);
   check_fits(batch, snapshot);
   return snapshot;
 }

@@ -20,11 +20,30 @@ struct Snapshot {
   std::vector<Session> session_log;
 };
 
-/// Serialize a game.
+/// Order of a snapshot whose compliance was not tracked.
+inline constexpr Order kNoOrder = 255;
+
+/// Serialize a game of a batch.
 std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id);
 
-/// Parse a serialized game. Throws std::invalid_argument if the bytes are damaged, of another
-/// version, or of a game that the batch cannot hold.
+/// Write the masks, the counts and the exported state that follow from session log and game; the
+/// decoys stay as they are.
+void derive_true_state(Snapshot& snapshot);
+
+/// Serialize a snapshot.
+std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot);
+
+/// Whether all flags, enumerations and sets of hosts of a game have values of their types.
+bool has_valid_values(const Game& game);
+
+/// Throw std::invalid_argument unless a game can reach this state, as far as a single state shows.
+void check_possible(const Snapshot& snapshot);
+
+/// Parse a serialized game. Throws std::invalid_argument if the bytes are damaged or of another
+/// version.
+Snapshot read_snapshot(Blob blob);
+
+/// Parse a serialized game that the batch can hold; throws std::invalid_argument if it cannot.
 Snapshot read_snapshot(const BatchView& batch, Blob blob);
 
 /// Replace a game by a snapshot.

@@ -1,6 +1,7 @@
 #include "policy/features.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -41,6 +42,22 @@ std::pair<Mask, Mask> active_and_exploited(const float* observation) {
   return {static_cast<Mask>(active), static_cast<Mask>(exploited)};
 }
 
+/// Share of the horizon that has passed, how near the end is on three time scales, the official
+/// lengths that have passed, and the first ten steps, one-hot.
+ClockRow make_clock_row(int step, int horizon) {
+  const auto left = static_cast<float>(horizon - step);
+  ClockRow row{static_cast<float>(step) / static_cast<float>(horizon),
+               std::exp2(-left / 2.0F),
+               std::exp2(-left / 5.0F),
+               std::exp2(-left / 12.0F),
+               step >= 30 ? 1.0F : 0.0F,
+               step >= 50 ? 1.0F : 0.0F};
+  constexpr std::size_t kFirstStep = 6;
+  if (kFirstStep + static_cast<std::size_t>(step) < row.size())
+    row[kFirstStep + static_cast<std::size_t>(step)] = 1.0F;
+  return row;
+}
+
 /// Whether an action can have an effect, given the decoys that were placed.
 bool can_work(const BlueAction& action, const History& history) {
   if (action.kind != BlueKind::kDecoy) return true;
@@ -51,12 +68,13 @@ bool can_work(const BlueAction& action, const History& history) {
 }  // namespace
 
 bool is_possible(const History& history) {
-  const Mask hosts = history.scanned | history.exploited | history.latest;
+  const Mask hosts = history.scanned | history.exploited | history.latest | history.restored;
   return (hosts & ~kAllHosts) == 0 && history.last_kind < kBlueKinds &&
          history.last_host < kHostCount && history.order < kOrderCount;
 }
 
-FeatureEncoder::FeatureEncoder(const std::vector<int>& choices, FeatureGroups groups, int horizon)
+FeatureEncoder::FeatureEncoder(const std::vector<int>& choices, FeatureGroups groups, int horizon,
+                               std::size_t appended)
     : groups_(groups), horizon_(horizon) {
   if (choices.empty()) throw std::invalid_argument("there must be at least one choice");
   if (horizon < 1) throw std::invalid_argument("the horizon must be at least 1");
@@ -67,12 +85,17 @@ FeatureEncoder::FeatureEncoder(const std::vector<int>& choices, FeatureGroups gr
     if (action.decoy_bit != 0) decoys_.push_back({action, can_ever_work_.size()});
     can_ever_work_.push_back(action.kind != BlueKind::kDecoy || action.decoy_bit != 0);
   }
-  size_ = kObservationSize;
+  size_ = appended;
+  if (groups.observation) size_ += kObservationSize;
   if (groups.scans) size_ += std::size_t{3} * kHostCount;
   if (groups.decoys) size_ += decoys_.size();
   if (groups.last_action) size_ += kBlueKinds + kHostCount;
   if (groups.time) size_ += 1;
   if (groups.order) size_ += kOrderFeatures;
+  if (groups.clock) size_ += kClockFeatures;
+  if (groups.restored) size_ += kHostCount;
+  for (int step = 0; groups.clock && step <= horizon; ++step)
+    clock_.push_back(make_clock_row(step, horizon));
 }
 
 void FeatureEncoder::update(std::span<const std::int64_t> actions,
@@ -83,7 +106,10 @@ void FeatureEncoder::update(std::span<const std::int64_t> actions,
     const BlueAction& action = kBlueActions[static_cast<std::size_t>(actions[game])];
     if (action.kind == BlueKind::kDecoy && can_work(action, history))
       history.decoys[action.host] |= action.decoy_bit;
-    if (action.kind == BlueKind::kRestore) history.decoys[action.host] = 0;
+    if (action.kind == BlueKind::kRestore) {
+      history.decoys[action.host] = 0;
+      history.restored |= bit(action.host);
+    }
     history.last_kind = static_cast<std::uint8_t>(action.kind);
     history.last_host = action.host;
     ++history.step;
@@ -99,8 +125,9 @@ void FeatureEncoder::encode(std::span<const float> observations, std::span<const
   std::uint8_t* mask = masks.data();
   for (std::size_t game = 0; game < histories.size(); ++game) {
     float* row = &features[game * size_];
-    std::copy_n(&observations[game * kObservationSize], kObservationSize, row);
-    write_groups(histories[game], row + kObservationSize);
+    if (groups_.observation)
+      row = std::copy_n(&observations[game * kObservationSize], kObservationSize, row);
+    write_groups(histories[game], row);
     if (masks.empty()) continue;
     std::copy_n(can_ever_work_.data(), can_ever_work_.size(), mask);
     for (const auto& [action, choice] : decoys_) mask[choice] = can_work(action, histories[game]);
@@ -132,6 +159,11 @@ float* FeatureEncoder::write_groups(const History& history, float* out) const {
     for (const std::uint8_t type : kTypesInOrder[history.order])
       out = write_bits(1u << type, kTypeCount, out);
   }
+  if (groups_.clock) {
+    const ClockRow& row = clock_[std::min<std::size_t>(history.step, clock_.size() - 1)];
+    out = std::ranges::copy(row, out).out;
+  }
+  if (groups_.restored) out = write_bits(history.restored, kHostCount, out);
   return out;
 }
 

@@ -22,26 +22,36 @@ struct History {
   std::uint8_t last_host;
   Order order;
   std::array<std::uint8_t, kHostCount> decoys;
+  Mask restored;  // hosts that blue has restored
 };
-static_assert(sizeof(History) == 24);
+static_assert(sizeof(History) == 26);
 
 /// Whether a history has values that updates can give; the encoder relies on this.
 bool is_possible(const History& history);
 
-/// Features beside the 52 values of the observation, in this order.
+/// Features, in this order.
 struct FeatureGroups {
+  bool observation;  // its 52 values
   bool scans;        // three values per host: `scanned`, `exploited`, `latest` of the history
   bool decoys;       // one value per decoy among the choices: 1 if placed
   bool last_action;  // kind and host, one-hot
   bool time;         // share of the horizon that is left
   bool order;        // 5 x 5, one-hot, row = position
+  bool clock;        // share of the horizon that has passed, nearness of the end, phase of the game
+  bool restored;     // one value per host: `restored` of the history
 };
+
+/// Features of `FeatureGroups::clock`.
+inline constexpr std::size_t kClockFeatures = 16;
+using ClockRow = std::array<float, kClockFeatures>;
 
 /// Encodes features and action masks of many games at once.
 class FeatureEncoder {
  public:
   /// @param choices Actions that the policy chooses from, as indices of the 145.
-  FeatureEncoder(const std::vector<int>& choices, FeatureGroups groups, int horizon);
+  /// @param appended Values that the caller appends to each row; `encode` leaves them as they are.
+  FeatureEncoder(const std::vector<int>& choices, FeatureGroups groups, int horizon,
+                 std::size_t appended = 0);
 
   /// Features per game.
   std::size_t size() const { return size_; }
@@ -66,6 +76,7 @@ class FeatureEncoder {
   std::vector<DecoyChoice> decoys_;          // choices that can work, unless their port is taken
   FeatureGroups groups_;
   int horizon_;
+  std::vector<ClockRow> clock_;  // by steps that have passed
   std::size_t size_;
 };
 

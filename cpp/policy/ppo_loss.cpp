@@ -30,13 +30,13 @@ struct ValueLoss {
 inline PpoLossParts write_gradients(const MinibatchSlice& slice, const RolloutRows& rollout,
                                     const PpoLossConfig& config, std::span<float> logits_gradient,
                                     std::span<float> values_gradient) {
-  const std::size_t choices = slice.logits.size() / slice.rows.size();
+  const std::size_t choices = slice.choices;
   Softmax softmax(choices);
   PpoLossParts sums;
   const auto rows = static_cast<float>(slice.minibatch_size);
   for (std::size_t i = 0; i < slice.rows.size(); ++i) {
     const auto row = static_cast<std::size_t>(slice.rows[i]);
-    softmax.compute(&slice.logits[i * choices], mask_row(rollout.masks, row, choices));
+    softmax.compute(&slice.logits[i * slice.stride], mask_row(rollout.masks, row, choices));
     const auto choice = static_cast<std::size_t>(slice.chosen[i]);
     const float log_ratio = softmax.log_probability(choice) - rollout.log_probabilities[row];
     const float ratio = std::exp(log_ratio);
@@ -48,7 +48,7 @@ inline PpoLossParts write_gradients(const MinibatchSlice& slice, const RolloutRo
     sums.kl += ratio - 1 - log_ratio;
     sums.clipped += ratio != clipped;
     softmax.write_gradient(choice, is_unclipped ? -ratio * advantage / rows : 0,
-                           config.ent_coef / rows, &logits_gradient[i * choices]);
+                           config.ent_coef / rows, &logits_gradient[i * slice.stride]);
     const ValueLoss value(slice.values[i], rollout.values[row], rollout.returns[row],
                           config.clip_range_vf);
     sums.value += value.loss;
@@ -59,33 +59,17 @@ inline PpoLossParts write_gradients(const MinibatchSlice& slice, const RolloutRo
   return sums;
 }
 
-#if defined(__x86_64__) && defined(__linux__)
-// One version per x86-64 level; all of them round the same way.
-[[gnu::flatten, gnu::target("arch=x86-64-v4")]] PpoLossParts write_gradients_v4(
-    const MinibatchSlice& slice, const RolloutRows& rollout, const PpoLossConfig& config,
-    std::span<float> logits_gradient, std::span<float> values_gradient) {
-  return write_gradients(slice, rollout, config, logits_gradient, values_gradient);
-}
-[[gnu::flatten, gnu::target("arch=x86-64-v3")]] PpoLossParts write_gradients_v3(
-    const MinibatchSlice& slice, const RolloutRows& rollout, const PpoLossConfig& config,
-    std::span<float> logits_gradient, std::span<float> values_gradient) {
-  return write_gradients(slice, rollout, config, logits_gradient, values_gradient);
-}
-#endif
-
 }  // namespace
 
 PpoLossParts ppo_loss_gradient(const MinibatchSlice& slice, const RolloutRows& rollout,
                                const PpoLossConfig& config, std::span<float> logits_gradient,
                                std::span<float> values_gradient) {
-  if (slice.rows.empty()) return {};
-#if defined(__x86_64__) && defined(__linux__)
-  if (__builtin_cpu_supports("x86-64-v4"))
-    return write_gradients_v4(slice, rollout, config, logits_gradient, values_gradient);
-  if (__builtin_cpu_supports("x86-64-v3"))
-    return write_gradients_v3(slice, rollout, config, logits_gradient, values_gradient);
-#endif
-  return write_gradients(slice, rollout, config, logits_gradient, values_gradient);
+  PpoLossParts parts;
+  if (slice.rows.empty()) return parts;
+  run_simd([&]<class Level>() {
+    parts = write_gradients(slice, rollout, config, logits_gradient, values_gradient);
+  });
+  return parts;
 }
 
 }  // namespace cagepool

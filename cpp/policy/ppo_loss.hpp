@@ -27,7 +27,9 @@ struct RolloutRows {
 struct MinibatchSlice {
   std::span<const std::int64_t> rows;
   std::span<const std::int64_t> chosen;  // choice of each row
-  std::span<const float> logits;         // rows x choices
+  std::size_t choices;
+  std::size_t stride;             // from a row of logits to the next, at least `choices`
+  std::span<const float> logits;  // rows x stride
   std::span<const float> values;
   std::size_t minibatch_size;  // rows of all slices together, the divisor of all means
 };
@@ -42,7 +44,7 @@ struct PpoLossParts {
 };
 
 /// Write the gradient of the minibatch's mean loss with respect to the logits and values of a
-/// slice.
+/// slice, with the stride of the logits; what is between the rows stays as it is.
 ///
 /// The loss of a row is policy - ent_coef * entropy + value: the clipped surrogate and half the
 /// (clipped) squared error.

@@ -17,41 +17,21 @@ inline void sample_rows(const MaskedLogits& logits, std::span<const float> unifo
                         std::span<std::int64_t> chosen, std::span<float> log_probabilities) {
   Softmax softmax(logits.choices);
   for (std::size_t row = 0; row < logits.rows(); ++row) {
-    softmax.compute(&logits.logits[row * logits.choices],
+    softmax.compute(&logits.logits[row * logits.stride],
                     mask_row(logits.masks, row, logits.choices));
     if (!softmax.is_valid()) [[unlikely]]
-      refuse_row(row);
+      refuse_row(logits.first_row + row);
     const std::size_t choice = softmax.sample(uniforms[row]);
     chosen[row] = static_cast<std::int64_t>(choice);
     log_probabilities[row] = softmax.log_probability(choice);
   }
 }
 
-#if defined(__x86_64__) && defined(__linux__)
-// One version per x86-64 level; all of them round the same way.
-[[gnu::flatten, gnu::target("arch=x86-64-v4")]] void sample_rows_v4(
-    const MaskedLogits& logits, std::span<const float> uniforms, std::span<std::int64_t> chosen,
-    std::span<float> log_probabilities) {
-  sample_rows(logits, uniforms, chosen, log_probabilities);
-}
-[[gnu::flatten, gnu::target("arch=x86-64-v3")]] void sample_rows_v3(
-    const MaskedLogits& logits, std::span<const float> uniforms, std::span<std::int64_t> chosen,
-    std::span<float> log_probabilities) {
-  sample_rows(logits, uniforms, chosen, log_probabilities);
-}
-#endif
-
 }  // namespace
 
 void sample_choices(const MaskedLogits& logits, std::span<const float> uniforms,
                     std::span<std::int64_t> chosen, std::span<float> log_probabilities) {
-#if defined(__x86_64__) && defined(__linux__)
-  if (__builtin_cpu_supports("x86-64-v4"))
-    return sample_rows_v4(logits, uniforms, chosen, log_probabilities);
-  if (__builtin_cpu_supports("x86-64-v3"))
-    return sample_rows_v3(logits, uniforms, chosen, log_probabilities);
-#endif
-  sample_rows(logits, uniforms, chosen, log_probabilities);
+  run_simd([&]<class Level>() { sample_rows(logits, uniforms, chosen, log_probabilities); });
 }
 
 }  // namespace cagepool

@@ -13,7 +13,6 @@ namespace cagepool {
 constexpr std::size_t kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using IntLanes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
-using ByteLanes = std::uint8_t __attribute__((vector_size(kLanes)));
 
 /// Lanes in memory, aligned for the widest registers. The explicit alignment is needed: containers
 /// are compiled for the baseline processor, which aligns vectors to narrower registers.
@@ -48,14 +47,65 @@ inline Lanes exp_lanes(Lanes x) {
   return underflows ? Lanes{} : p * power;
 }
 
-/// Sum of the lanes, pairwise, so that every processor rounds alike.
-inline float sum_lanes(Lanes lanes) {
-  std::array<float, kLanes> sums;
-  std::memcpy(sums.data(), &lanes, sizeof lanes);
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+using HalfLanes = float __attribute__((vector_size(kLanes / 2 * sizeof(float))));
+using QuarterLanes = float __attribute__((vector_size(kLanes / 4 * sizeof(float))));
+
+/// Registers of a processor: floats per vector, and the most vectors of a row that a tile of a
+/// matrix product keeps in registers beside its operands.
+template <class Floats, std::size_t kMaxVectors>
+struct SimdLevel {
+  using Vector = Floats;
+  static constexpr std::size_t kWidth = sizeof(Floats) / sizeof(float);
+  static constexpr std::size_t kTileVectors = kMaxVectors;
+
+  static Vector load(const float* from) {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof vector);
+    return vector;
   }
-  return sums[0];
+  static void store(Vector vector, float* to) { std::memcpy(to, &vector, sizeof vector); }
+};
+
+#if defined(__x86_64__) && defined(__linux__)
+template <class Work>
+[[gnu::flatten, gnu::target("arch=x86-64-v4")]] void run_v4(const Work& work) {
+  work.template operator()<SimdLevel<Lanes, 5>>();
+}
+template <class Work>
+[[gnu::flatten, gnu::target("arch=x86-64-v3")]] void run_v3(const Work& work) {
+  work.template operator()<SimdLevel<HalfLanes, 2>>();
+}
+#endif
+
+/// Call `work.operator()<Level>()` compiled for this processor. All levels round alike, unless the
+/// source file is compiled with fused products.
+template <class Work>
+void run_simd(const Work& work) {
+#if defined(__x86_64__) && defined(__linux__)
+  if (__builtin_cpu_supports("x86-64-v4")) return run_v4(work);
+  if (__builtin_cpu_supports("x86-64-v3")) return run_v3(work);
+#endif
+  work.template operator()<SimdLevel<QuarterLanes, 2>>();
+}
+
+/// Combine all lanes pairwise, so that every processor rounds alike.
+template <class Combine>
+inline float reduce_lanes(Lanes lanes, const Combine& combine) {
+  std::array<HalfLanes, 2> halves;
+  std::memcpy(halves.data(), &lanes, sizeof lanes);
+  const HalfLanes half = combine(halves[0], halves[1]);
+  std::array<QuarterLanes, 2> quarters;
+  std::memcpy(quarters.data(), &half, sizeof half);
+  const QuarterLanes quarter = combine(quarters[0], quarters[1]);
+  return combine(combine(quarter[0], quarter[2]), combine(quarter[1], quarter[3]));
+}
+
+inline float sum_lanes(Lanes lanes) {
+  return reduce_lanes(lanes, [](auto a, auto b) { return a + b; });
+}
+
+inline float highest_lane(Lanes lanes) {
+  return reduce_lanes(lanes, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 }  // namespace cagepool

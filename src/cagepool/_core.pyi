@@ -130,6 +130,8 @@ class OutputCondition(enum.Enum):
 
     ORDER = 2
 
+TRUE_STATE_FEATURES: int = 275
+
 def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
     """
     Arrays that a batch writes: name, possible NumPy types, columns, condition.
@@ -198,12 +200,144 @@ class Batch:
     def steps(self, id: int) -> int:
         """Steps played in the game's episode."""
 
+    def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], final: bool = False) -> None:
+        """
+        Write the input of a critic, one row per game: the given features, then TRUE_STATE_FEATURES of the true state.
+
+        Args:
+            final: Write the last states of the last episodes that ended; autoreset same_step only.
+        """
+
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
         """
         Write the state of every game: the fields `s_*` of one trace row per game.
         """
 
-HISTORY_BYTES: int = 24
+BELIEF_FEATURES: int = 180
+
+HYPOTHESIS_BYTES: int = 96
+
+BELIEVABLE_REDS: int = 3
+
+def decoy_ports() -> list[tuple[int, int]]:
+    """
+    Host and exploit of each port that decoys can open beside the genuine ones, in the order of `decoy_ports` in the probabilities of a belief.
+    """
+
+class BeliefFilter:
+    """Exact beliefs about many games."""
+
+    def __init__(self, *, games: int, prior: Sequence[float], edition: Edition, green: bool, capacity: int, threads: int) -> None: ...
+
+    @property
+    def games(self) -> int: ...
+
+    def reset(self, ids: numpy.typing.NDArray[numpy.int64]) -> None:
+        """Start new episodes."""
+
+    def update(self, ids: numpy.typing.NDArray[numpy.int64], actions: numpy.typing.NDArray[numpy.int64], observations: numpy.typing.NDArray[Any]) -> None:
+        """
+        Add a step: blue's actions and the observations that followed, 52 float32 or uint8 per game or one uint64 per game with value k as bit k.
+        """
+
+    def write_features(self, ids: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.float32], column: int) -> None:
+        """Write BELIEF_FEATURES values per game of `ids`, from a column on."""
+
+    def write_probabilities(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """Write one struct `belief` of `struct_layouts` per game."""
+
+    def write_states(self, states: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """Write one struct `belief_state` of `struct_layouts` per game."""
+
+    def hypotheses(self, id: int) -> tuple[bytes, list[float]]:
+        """
+        Hypotheses of a game: structs `game` of `struct_layouts`, and their probabilities.
+        """
+
+    def saved_hypotheses(self) -> bytes:
+        """Hypotheses of all games, HYPOTHESIS_BYTES each."""
+
+    def restore(self, states: numpy.typing.NDArray[numpy.uint8], hypotheses: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """
+        Replace the beliefs of all games by saved ones; nothing changes if they are refused.
+        """
+
+    def sample(self, id: int, seed: int, horizon: int) -> bytes:
+        """Draw a game from the belief; returns a snapshot."""
+
+    def write_probabilities_of(self, ids: numpy.typing.NDArray[numpy.int64], blobs: list[bytes], probabilities: numpy.typing.NDArray[numpy.float64]) -> None:
+        """Write the probability of one snapshot per game of `ids`."""
+
+    def totals(self) -> tuple[int, int, int, int, float]:
+        """
+        Updates, hypotheses after them, updates that left no red, dropped hypotheses and dropped probability, over the life of the filter.
+        """
+
+class Activation(enum.Enum):
+    TANH = 0
+
+    RELU = 1
+
+class MlpLearner:
+    """
+    Actor and critic, two MLPs: PPO's gradient steps and the critic's values.
+
+    `parameters` are one array: those of the actor, then those of the critic; `layers` has the place of each layer. No result depends on the number of threads.
+    """
+
+    def __init__(self, *, actor: Sequence[int], critic: Sequence[int], activation: Activation, threads: int) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, padding included."""
+
+    @property
+    def layers(self) -> list[tuple[int, int, int, int]]:
+        """
+        Offset, inputs, outputs and stride per layer: weights, (inputs, stride), then biases, (stride).
+        """
+
+    def step(self, *, parameters: numpy.typing.NDArray[numpy.float32], exp_avg: numpy.typing.NDArray[numpy.float32], exp_avg_sq: numpy.typing.NDArray[numpy.float32], rows: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], advantages: numpy.typing.NDArray[numpy.float32], old_values: numpy.typing.NDArray[numpy.float32], returns: numpy.typing.NDArray[numpy.float32], clip_range: float, clip_range_vf: float, ent_coef: float, max_grad_norm: float, learning_rate: float, steps: int) -> tuple[tuple[float, float, float, float, float], float]:
+        """
+        Take Adam's step number `steps` on the minibatch of these rows.
+
+        Returns:
+            Means of policy loss, value loss, entropy, KL divergence and share of clipped ratios; norm of the actor's gradient before clipping.
+        """
+
+    def write_gradient(self, *, parameters: numpy.typing.NDArray[numpy.float32], gradient: numpy.typing.NDArray[numpy.float32], rows: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], advantages: numpy.typing.NDArray[numpy.float32], old_values: numpy.typing.NDArray[numpy.float32], returns: numpy.typing.NDArray[numpy.float32], clip_range: float, clip_range_vf: float, ent_coef: float) -> tuple[float, float, float, float, float]:
+        """
+        Write the gradient of the minibatch's mean loss, before clipping; returns the means as `step`.
+        """
+
+    def write_values(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], values: numpy.typing.NDArray[numpy.float32]) -> None:
+        """Write the critic's value of each row of features."""
+
+class MlpActor:
+    """Actor of rollouts, an MLP. No result depends on the number of threads."""
+
+    def __init__(self, *, widths: Sequence[int], activation: Activation, threads: int) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, padding included."""
+
+    @property
+    def layers(self) -> list[tuple[int, int, int, int]]:
+        """Offset, inputs, outputs and stride per layer, as in `MlpLearner`."""
+
+    def sample(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, uniforms: numpy.typing.NDArray[numpy.float32], chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32]) -> None:
+        """
+        Sample one choice per row of features, by one uniform number in [0, 1) per row.
+
+        Raises:
+            ValueError: a row allows no choice, or its logits are not numbers.
+        """
+
+    def write_logits(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], logits: numpy.typing.NDArray[numpy.float32]) -> None:
+        """Write the logits of each row of features."""
+
+HISTORY_BYTES: int = 26
 
 HISTORY_ORDER_OFFSET: int = 10
 
@@ -228,7 +362,7 @@ def ppo_loss_gradient(*, logits: numpy.typing.NDArray[numpy.float32], values: nu
 class FeatureEncoder:
     """Encodes observations and histories of many games as policy features."""
 
-    def __init__(self, *, choices: Sequence[int], scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, horizon: int) -> None: ...
+    def __init__(self, *, choices: Sequence[int], observation: bool, scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, clock: bool, restored: bool, horizon: int, appended: int) -> None: ...
 
     @property
     def size(self) -> int:

@@ -11,28 +11,17 @@ import torch
 from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.evaluate.policy import Policy, PolicySettings, feature_encoder, load
+from cagepool.networks import make_mlp
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import MlpForward
-from cagepool.train.networks import Networks
+from cagepool.train.initialization import initial_weights
+from cagepool.train.make_learner import make_learner
+from cagepool.train.native_learner import NativeActor
 from cagepool.train.rollout import EnvSampler, Rollout, RolloutShape
 from cagepool.types import Arrays
 from tests.evaluate.folders import add_checkpoint, make_run
 from tests.sim.games import start_batch
 
 GAMES, STEPS = 5, 40
-
-
-class Chosen(MlpForward):
-    """Remembers the logits of every step."""
-
-    def __init__(self, networks: Networks) -> None:
-        super().__init__(networks.actor)
-        self.seen: list[Any] = []
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        result = super().forward(inputs)
-        self.seen.append(result.numpy().copy())
-        return result
 
 
 CONFIGS = {
@@ -51,19 +40,18 @@ CONFIGS = {
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_policy_sees_the_features_of_the_rollout_in_whole_games(config: TrainConfig) -> None:
     inputs = feature_encoder(PolicySettings.from_dict(config.as_dict()), GAMES)
-    networks = loud(
-        Networks(inputs.size, inputs.n_choices, config.ppo.hidden, config.ppo.activation, 1)
-    )
     envs = NativeVectorEnv(GAMES, autoreset="same_step", copy=False, red="mix", max_steps=7)
     sampler = EnvSampler(envs, inputs, 1000, 1.0, np.random.default_rng(0))
-    rollout = Rollout(
-        RolloutShape(STEPS, GAMES, inputs.size, inputs.n_choices, config.features.action_masking)
-    )
+    masked = config.features.action_masking
+    shape = RolloutShape(STEPS, GAMES, inputs.size, inputs.n_choices, masked)
+    rollout = Rollout(shape)
     sampler.reset(3, rollout)
-    actor = Chosen(networks)
+    actor = NativeActor(config.ppo, shape)
+    weights = loud(make_learner(config.ppo, shape, seed=1).weights())
+    actor.load_weights(weights)
     sampler.collect(actor, rollout)
 
-    policy = Policy(networks.arrays(), config.as_dict())
+    policy = Policy(weights, config.as_dict())
     policy.begin(GAMES)
     for step in range(STEPS):
         logits = policy.logits(np.ascontiguousarray(rollout.features[step, :, :52]))
@@ -71,20 +59,17 @@ def test_a_policy_sees_the_features_of_the_rollout_in_whole_games(config: TrainC
         if rollout.action_masks is not None:
             np.testing.assert_array_equal(allowed, rollout.action_masks[step])
         np.testing.assert_array_equal(policy._rows, rollout.features[step])
-        # NumPy and PyTorch add up in different orders.
-        expected = actor.seen[step][allowed]
+        # NumPy and the core add up in different orders.
+        expected = actor.logits(rollout.features[step])[allowed]
         np.testing.assert_allclose(logits[allowed], expected, rtol=1e-4, atol=1e-5)
         policy._last_actions = inputs.action_indices[rollout.actions[step]]
         policy.reset(np.flatnonzero(rollout.dones[step]))
     assert rollout.dones.sum() > GAMES
 
 
-def loud(networks: Networks) -> Networks:
+def loud(weights: Arrays) -> Arrays:
     """A fresh policy is almost even; this one has opinions."""
-    with torch.no_grad():
-        for weights in networks.actor.parameters():
-            weights.mul_(3)
-    return networks
+    return {name: 3 * array for name, array in weights.items()}
 
 
 def test_one_observation_gets_one_action_and_many_the_same(tmp_path: Path) -> None:
@@ -244,12 +229,18 @@ def test_a_run_without_a_checkpoint_has_no_policy(tmp_path: Path) -> None:
 
 
 def test_a_policy_of_another_environment_takes_observations_as_they_are() -> None:
-    networks = loud(Networks(3, 2, (8,), "tanh", 0))
+    weights = loud(initial_weights([3, 8, 2], [3, 8, 1], seed=0))
     settings = TrainConfig.from_flat(env="CartPole-v1", hidden=(8,)).as_dict()
     rows = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
 
-    actions = Policy(networks.arrays(), settings).act(rows)
+    actions = Policy(weights, settings).act(rows)
 
-    with torch.no_grad():
-        expected = networks.logits(torch.from_numpy(rows)).argmax(1)
-    assert actions.tolist() == expected.tolist()
+    actor = make_mlp((3, 8, 2), "tanh")
+    actor.load_state_dict(
+        {
+            name.removeprefix("actor."): torch.from_numpy(array)
+            for name, array in weights.items()
+            if name.startswith("actor.")
+        }
+    )
+    assert actions.tolist() == actor(torch.from_numpy(rows)).argmax(1).tolist()

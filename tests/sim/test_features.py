@@ -1,6 +1,5 @@
 """Policy features and masks, against a slow reference implementation."""
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,16 @@ from tests.sim.games import int64s, start_batch
 
 GAMES, HORIZON, STEPS = 6, 14, 32
 KINDS = ("Sleep", "Monitor", "Analyse", "Remove", "Decoy", "Restore")
-GROUPS = ("scan_memory", "decoys_placed", "last_action", "time_left", "order_input")
+GROUPS = (
+    "observation",
+    "scan_memory",
+    "decoys_placed",
+    "last_action",
+    "time_left",
+    "order_input",
+    "clock",
+    "hosts_restored",
+)
 ORDER = "reverse"
 
 
@@ -65,7 +73,15 @@ class ReferenceHistory:
             ],
             "time_left": [1 - len(self.played) / HORIZON],
             "order_input": order_one_hot(ORDER).tolist(),
+            "clock": self.clock(),
+            "hosts_restored": [float(f"Restore {host}" in self.played) for host in HOSTS],
         }
+
+    def clock(self) -> list[float]:
+        step = len(self.played)
+        nearness = [2 ** (-(HORIZON - step) / scale) for scale in (2, 5, 12)]
+        lengths = [float(step >= length) for length in (30, 50)]
+        return [step / HORIZON, *nearness, *lengths, *(float(step == i) for i in range(10))]
 
     def possible_decoys(self) -> list[tuple[str, str]]:
         fits = {ACTIONS[number] for number in action_set("possible")}
@@ -74,11 +90,16 @@ class ReferenceHistory:
 
 
 def configs(names: ActionSet) -> list[FeatureConfig]:
-    """All combinations of the groups."""
-    return [
-        FeatureConfig(actions=names, **dict(zip(GROUPS, chosen, strict=True)))
-        for chosen in product([False, True], repeat=len(GROUPS))
-    ]
+    """Each group on and off, beside every pair of settings of two others."""
+    rows = orthogonal_flags(len(GROUPS))
+    chosen: list[dict[str, Any]] = [dict(zip(GROUPS, row, strict=True)) for row in rows]
+    return [FeatureConfig(actions=names, **flags) for flags in chosen]
+
+
+def orthogonal_flags(count: int) -> list[list[bool]]:
+    """16 rows in which any three of up to 8 columns have all combinations (an orthogonal array)."""
+    columns = [0b1000, 0b0100, 0b0010, 0b0001, 0b1110, 0b1101, 0b1011, 0b0111][:count]
+    return [[(row & column).bit_count() % 2 == 1 for column in columns] for row in range(16)]
 
 
 def played_actions(rng: np.random.Generator) -> NDArray[np.int64]:
@@ -106,7 +127,7 @@ def check(
         encoder.encode(seen, rows, masks)
         wanted = [name for name in GROUPS if getattr(encoder.config, name)]
         expected = [
-            [*row.tolist(), *(x for name in wanted for x in of_game[name])]
+            [x for name in wanted for x in {**of_game, "observation": row.tolist()}[name]]
             for row, of_game in zip(seen, groups, strict=True)
         ]
         np.testing.assert_allclose(rows, expected, rtol=1e-6)
@@ -231,8 +252,24 @@ def test_smaller_sets_of_actions_leave_out_what_they_say() -> None:
     assert "Sleep" in names["core"]
 
 
+def test_the_lean_set_has_the_actions_of_good_defenders() -> None:
+    names = [ACTIONS[i] for i in action_set("lean")]
+
+    assert len(names) == 33
+    by_kind = {kind: [name for name in names if name.startswith(kind)] for kind in KINDS}
+    hosts = {kind: {name.split()[-1] for name in found} for kind, found in by_kind.items()}
+    assert names[0] == "Sleep"
+    assert not by_kind["Monitor"]
+    assert not by_kind["Analyse"]
+    removable = {f"User{i}" for i in range(1, 5)} | {f"Enterprise{i}" for i in range(3)}
+    assert hosts["Remove"] == removable
+    assert hosts["Restore"] == removable | {"Op_Server0"}
+    assert hosts["Decoy"] == hosts["Restore"] - {"User4"}
+    assert len(by_kind["Decoy"]) == 17
+
+
 def test_an_unknown_set_of_actions_is_refused() -> None:
-    with pytest.raises(ValueError, match="one of all, possible, reduced, core; got 'few'"):
+    with pytest.raises(ValueError, match="one of all, possible, reduced, core, lean; got 'few'"):
         action_set("few")
 
 
@@ -310,6 +347,6 @@ def test_unaligned_arrays_are_refused() -> None:
     actions = memoryview(bytearray(17))[1:].cast("q")
     with pytest.raises(TypeError, match=r"^actions must be an aligned array of type i8 and rank 1"):
         encoder.update(actions, observations)  # type: ignore[arg-type]
-    encoder.history = np.zeros(49, np.uint8)[1:].reshape(2, 24)
+    encoder.history = np.zeros(53, np.uint8)[1:].reshape(2, 26)
     with pytest.raises(TypeError, match=r"^histories must be an aligned array of type u1"):
         encoder.update(int64s([0, 0]), observations)

@@ -13,6 +13,8 @@ from cagepool.sim.names import (
     host_name,
     red_action_index,
     red_action_name,
+    red_shares,
+    red_weights,
 )
 
 
@@ -93,3 +95,23 @@ def test_a_host_that_does_not_exist_is_refused() -> None:
         host_index("User5")
     with pytest.raises(IndexError, match="below 13, got 13"):
         host_name(13)
+
+
+@pytest.mark.parametrize(
+    ("red", "weights"),
+    [
+        ("sleep", {"SleepAgent": 1.0}),
+        ("b_line+sleep", {"B_lineAgent": 0.5, "SleepAgent": 0.5}),
+        ("b_line:3+meander:1", {"B_lineAgent": 0.75, "RedMeanderAgent": 0.25}),
+        ("sleep:0.2+b_line:0.8", {"SleepAgent": 0.2, "B_lineAgent": 0.8}),
+    ],
+)
+def test_the_weights_of_reds_are_relative_to_their_sum(red: str, weights: dict[str, float]) -> None:
+    assert red_weights(red) == pytest.approx(weights)
+    assert sum(red_weights(red).values()) == pytest.approx(1)
+
+
+def test_shares_are_cumulative_in_the_order_of_the_core() -> None:
+    assert red_shares("mix") == (0, 0, 0)
+    assert red_shares("sleep:0.25+b_line:0.5+meander:0.25") == (32768, 49152, 65535)
+    assert red_shares("sleep:0.25+b_line:0.75") == (49152, 49152, 65535)

@@ -197,3 +197,21 @@ def test_games_with_seeds_in_a_row_are_not_alike() -> None:
     first = next(steps("sleep", 1, green=True)).moves["green_host"]
     pairs = (first[:-1] >= 0) * 2 + (first[1:] >= 0)
     assert_uniform(np.bincount(pairs, minlength=4))
+
+
+def test_weighted_reds_are_drawn_by_their_weights() -> None:
+    batch = start_batch(20 * GAMES, seed=7, red="sleep:0.1+b_line:0.6+meander:0.3")
+    assert_frequencies(np.bincount(batch.true_state["red"]), np.array([0.6, 0.3, 0.1]))
+    batch = start_batch(GAMES, seed=7, red="sleep:0.25+meander:0.75")
+    assert_frequencies(np.bincount(batch.true_state["red"])[1:], np.array([0.75, 0.25]))
+
+
+def test_a_snapshot_keeps_the_weights_of_reds() -> None:
+    seeds = np.arange(GAMES, dtype=np.uint64)
+    batch, other = (start_batch(GAMES, red=red) for red in ("b_line:0.9+sleep:0.1", "b_line+sleep"))
+    ids = np.arange(GAMES)
+    other.restore(ids, batch.save(ids))
+    for games in (batch, other):
+        games.reset(seeds)
+    np.testing.assert_array_equal(batch.true_state["red"], other.true_state["red"])
+    assert np.mean(batch.true_state["red"] == 0) > 0.85

@@ -156,8 +156,9 @@ def test_the_longest_game_with_the_most_sessions_can_be_saved_and_ends() -> None
 # Fields whose every value is possible in some game: bytes of the seed, of the next episode's number
 # and of the random stream's key.
 FREE = {*range(12), *range(24, 32)}
-# Fields with few impossible values: the return, red's sets of hosts and blue's last action.
-LOOSE = {48, 49, *range(58, 82), 243}
+# Fields with few impossible values: the share of a red, the return, red's sets of hosts and blue's
+# last action.
+LOOSE = {22, 23, 48, 49, *range(58, 82), 243}
 
 
 def test_each_field_of_a_snapshot_is_checked(batch: Batch) -> None:

@@ -1,11 +1,12 @@
 """Random transitions of a rollout and network outputs for them."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from cagepool.train.loss import NetworkOutputs, Transitions
+from cagepool.train.learner import Transitions
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,14 @@ class RandomCase:
     masked: bool = False
 
 
-def random_transitions(case: RandomCase) -> tuple[NetworkOutputs, Transitions]:
+class LossInputs(NamedTuple):
+    """Outputs of actor and critic, or the gradient of the loss by them."""
+
+    logits: torch.Tensor  # (rows, actions)
+    values: torch.Tensor  # (rows,)
+
+
+def random_transitions(case: RandomCase) -> tuple[LossInputs, Transitions]:
     rng = np.random.default_rng(case.seed)
     shape = (case.rows, case.actions)
     logits = (case.scale * rng.standard_normal(shape)).astype(np.float32)
@@ -36,7 +44,7 @@ def random_transitions(case: RandomCase) -> tuple[NetworkOutputs, Transitions]:
         rng.standard_normal(case.rows).astype(np.float32) for _ in range(4)
     )
     transitions = Transitions(
-        features=torch.zeros(case.rows, 1),
+        features=np.zeros((case.rows, 1), np.float32),
         action_masks=masks if case.masked else None,
         actions=actions,
         log_probs=old_log_probs,
@@ -44,4 +52,4 @@ def random_transitions(case: RandomCase) -> tuple[NetworkOutputs, Transitions]:
         values=old_values,
         returns=returns,
     )
-    return NetworkOutputs(torch.from_numpy(logits), torch.from_numpy(values)), transitions
+    return LossInputs(torch.from_numpy(logits), torch.from_numpy(values)), transitions

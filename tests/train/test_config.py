@@ -22,11 +22,36 @@ NAN, INFINITY = float("nan"), float("inf")
             {"env": {"red_agent": "given"}},
             "env.red_agent must be one of B_lineAgent, RedMeanderAgent",
         ),
+        ({"env": {"red_agent": "b_line:0.5+meander"}}, "a weight of red .* got 'meander'"),
+        ({"env": {"red_agent": "b_line:1+meander:-1"}}, "a weight of red .* got 'meander:-1'"),
+        ({"env": {"red_agent": "b_line:1+b_line:2"}}, "name an agent once if it has weights"),
+        ({"env": {"red_agent": "b_line:1+sleep:1e-9"}}, "at least 1/65536 of their sum"),
+        ({"env": {"red_agent": "mix:0.5"}}, "env.red_agent must be one of .*got 'mix:0.5'"),
+        (
+            {"env": {"red_agent": "b_line:1+sleep:1", "id": "cyborg"}},
+            "weights of red agents need env.id cagepool/CAGE2-v0, got cyborg",
+        ),
+        ({"env": {"lengths": "30,x"}}, "env.lengths must be whole numbers .*got '30,x'"),
+        ({"env": {"lengths": "30,0"}}, "env.lengths must be whole numbers .*got '30,0'"),
+        (
+            {"env": {"lengths": "30,50"}},
+            "env.max_steps must be at most the longest of env.lengths, 50",
+        ),
+        (
+            {"env": {"lengths": "100", "id": "CartPole-v1"}},
+            "env.lengths needs CAGE-2, got env.id CartPole-v1",
+        ),
+        ({"ppo": {"start_bias": "Restore"}}, "start_bias must be numbers by kind .*got 'Restore'"),
+        ({"ppo": {"start_bias": "Reboot=1"}}, "start_bias must be numbers by kind .*'Reboot=1'"),
+        (
+            {"ppo": {"start_bias": "Sleep=1"}, "env": {"id": "CartPole-v1"}},
+            "ppo.start_bias needs CAGE-2, got env.id CartPole-v1",
+        ),
         ({"env": {"edition": "3"}}, "env.edition must be one of 2.1, leaderboard; got '3'"),
         ({"env": {"backend": "dask"}}, "env.backend must be one of auto, native, .*; got 'dask'"),
         (
             {"features": {"actions": "few"}},
-            "features.actions must be one of all, possible, reduced, core; got 'few'",
+            "features.actions must be one of all, possible, reduced, core, lean; got 'few'",
         ),
         ({"ppo": {"activation": "sin"}}, "ppo.activation must be one of tanh, relu; got 'sin'"),
         (

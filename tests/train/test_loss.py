@@ -8,17 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cagepool.train.loss import (
-    LossCoefficients,
-    LossTerms,
-    MinibatchPart,
-    NetworkOutputs,
-    Transitions,
-    ppo_loss,
-    sum_terms,
-    write_loss_gradient,
-)
-from tests.train.random_transitions import RandomCase, random_transitions
+from cagepool import _core
+from cagepool.train.learner import LossCoefficients, LossTerms, Transitions
+from cagepool.train.loss import LossTargets, loss_terms, ppo_loss
+from cagepool.types import Int64s
+from tests.train.random_transitions import LossInputs, RandomCase, random_transitions
 
 CASES = st.builds(
     RandomCase,
@@ -37,12 +31,12 @@ COEFFICIENTS = st.builds(
 )
 
 
-def two_transitions() -> tuple[NetworkOutputs, Transitions]:
+def two_transitions() -> tuple[LossInputs, Transitions]:
     """Action probabilities 1/4 and 3/4 in both rows; the probability ratios are 1 and 2."""
     logits = torch.tensor([[0.0, log(3)], [0.0, log(3)]])
     values = torch.tensor([3.0, 1.0])
     transitions = Transitions(
-        features=torch.zeros(2, 1),
+        features=np.zeros((2, 1), np.float32),
         action_masks=None,
         actions=np.array([1, 0]),
         log_probs=np.array([log(3 / 4), log(1 / 8)], np.float32),
@@ -50,7 +44,7 @@ def two_transitions() -> tuple[NetworkOutputs, Transitions]:
         values=np.array([2, 2], np.float32),
         returns=np.array([1, 1], np.float32),
     )
-    return NetworkOutputs(logits, values), transitions
+    return LossInputs(logits, values), transitions
 
 
 def test_the_gradient_equals_a_calculation_by_hand() -> None:
@@ -107,39 +101,65 @@ def test_the_parts_of_a_minibatch_add_up_in_any_order(
 ) -> None:
     outputs, transitions = random_transitions(case)
     whole, whole_terms = native_gradient(outputs, transitions, coefficients)
-    shuffled = torch.tensor(data.draw(st.permutations(range(case.rows))))
+    shuffled = np.array(data.draw(st.permutations(range(case.rows))))
     cut = data.draw(st.integers(0, case.rows))
     terms = []
     for rows in (shuffled[:cut], shuffled[cut:]):
-        part = MinibatchPart(rows, case.rows)
-        part_outputs = NetworkOutputs(outputs.logits[rows], outputs.values[rows])
-        gradient = NetworkOutputs(*map(torch.empty_like, part_outputs))
-        terms.append(write_loss_gradient(part_outputs, transitions, part, coefficients, gradient))
+        part_outputs = LossInputs(outputs.logits[rows], outputs.values[rows])
+        gradient = LossInputs(*map(torch.empty_like, part_outputs))
+        terms.append(write_gradient(part_outputs, transitions, rows, coefficients, gradient))
         assert torch.equal(gradient.logits, whole.logits[rows])
         assert torch.equal(gradient.values, whole.values[rows])
-    assert sum_terms(terms) == pytest.approx(whole_terms)
+    assert np.sum(terms, axis=0).tolist() == pytest.approx([*whole_terms])
 
 
 def native_gradient(
-    outputs: NetworkOutputs, transitions: Transitions, coefficients: LossCoefficients
-) -> tuple[NetworkOutputs, LossTerms]:
+    outputs: LossInputs, transitions: Transitions, coefficients: LossCoefficients
+) -> tuple[LossInputs, LossTerms]:
     """Gradient and loss terms of a minibatch of all transitions, in order."""
-    gradient = NetworkOutputs(*map(torch.empty_like, outputs))
-    count = len(transitions.actions)
-    part = MinibatchPart(torch.arange(count), count)
-    terms = write_loss_gradient(outputs, transitions, part, coefficients, gradient)
-    return gradient, terms
+    gradient = LossInputs(*map(torch.empty_like, outputs))
+    rows = np.arange(len(transitions.actions))
+    return gradient, write_gradient(outputs, transitions, rows, coefficients, gradient)
+
+
+def write_gradient(
+    outputs: LossInputs,
+    transitions: Transitions,
+    rows: Int64s,
+    coefficients: LossCoefficients,
+    gradient: LossInputs,
+) -> LossTerms:
+    """Write the gradient of the loss of all transitions by the outputs for some of the rows."""
+    terms = _core.ppo_loss_gradient(
+        logits=outputs.logits.numpy(),
+        values=outputs.values.numpy(),
+        rows=rows,
+        minibatch_size=len(transitions.actions),
+        masks=transitions.action_masks,
+        chosen=transitions.actions,
+        log_probabilities=transitions.log_probs,
+        advantages=transitions.advantages,
+        old_values=transitions.values,
+        returns=transitions.returns,
+        logits_gradient=gradient.logits.numpy(),
+        values_gradient=gradient.values.numpy(),
+        clip_range=coefficients.clip_range,
+        clip_range_vf=coefficients.clip_range_vf,
+        ent_coef=coefficients.ent_coef,
+    )
+    return LossTerms(*terms)
 
 
 def check_against_autograd(case: RandomCase, coefficients: LossCoefficients) -> None:
     outputs, transitions = random_transitions(case)
     gradient, terms = native_gradient(outputs, transitions, coefficients)
-    leaves = NetworkOutputs(*(output.clone().requires_grad_() for output in outputs))
-    loss, expected_terms = ppo_loss(leaves, transitions, coefficients)
+    leaves = LossInputs(*(output.clone().requires_grad_() for output in outputs))
+    targets = LossTargets.from_transitions(transitions, torch.device("cpu"))
+    loss, expected_terms = ppo_loss(*leaves, targets, coefficients)
     loss.backward()  # type: ignore[no-untyped-call] # of torch
 
     for ours, leaf in zip(gradient, leaves, strict=True):
         assert leaf.grad is not None
         # Single precision: ratios and entropies lose some of their seven digits.
         np.testing.assert_allclose(ours.numpy(), leaf.grad.numpy(), rtol=1e-4, atol=2e-6)
-    assert terms == pytest.approx(expected_terms, rel=1e-4, abs=2e-6)
+    assert terms == pytest.approx(loss_terms(expected_terms), rel=1e-4, abs=2e-6)

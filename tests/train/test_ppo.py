@@ -1,6 +1,6 @@
 """PPO: advantages, learning curves and reproducibility."""
 
-import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,12 @@ from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals
 from cagepool.train import runner
 from cagepool.train.collectors import LocalCollector
-from cagepool.train.config import TrainConfig
-from cagepool.train.evaluation import PERIODIC_SEED, evaluate_networks
-from cagepool.train.ppo import Trainer, Update, gae_advantages
+from cagepool.train.config import PpoConfig, TrainConfig
+from cagepool.train.evaluation import PERIODIC_SEED, evaluate_weights
+from cagepool.train.ppo import Trainer, Update, gae_advantages, scheduled_learning_rate
 from tests.train.null_listener import NullListener, never
+
+TASKS = Path("/proc/self/task")  # threads of this process, native ones too
 
 RECALL = TrainConfig.from_flat(
     env="tests.train.toy_envs:Recall",
@@ -60,10 +62,10 @@ def test_the_score_in_cage_rises_within_two_thousand_episodes() -> None:
         red_agent="B_lineAgent", n_envs=50, total_episodes=2000, max_steps=50, n_eval_episodes=100
     )
     with Trainer(config) as trainer:
-        before = evaluate_networks(config, trainer.networks)
+        before = evaluate_weights(config, trainer.learner.weights())
         for _ in trainer.updates():
             pass
-        after = evaluate_networks(config, trainer.networks)
+        after = evaluate_weights(config, trainer.learner.weights())
 
     assert before.score < -40
     assert after.score > before.score / 2
@@ -72,9 +74,9 @@ def test_the_score_in_cage_rises_within_two_thousand_episodes() -> None:
 def test_a_periodic_evaluation_gives_the_return_of_whole_episodes() -> None:
     config = TrainConfig.from_flat(red_agent="B_lineAgent", n_eval_episodes=20, hidden=(8,))
     with Trainer(config) as trainer:
-        result = evaluate_networks(config, trainer.networks)
+        result = evaluate_weights(config, trainer.learner.weights())
     trial = Trial(episodes=20, seed=PERIODIC_SEED)
-    policy = Policy(trainer.networks.arrays(), config.as_dict())
+    policy = Policy(trainer.learner.weights(), config.as_dict())
     totals = episode_totals(PolicyDefender(policy), trial, "B_lineAgent")
     assert result.score == pytest.approx(totals.mean())
     assert result.return_mean == pytest.approx(totals[:, -1].mean())
@@ -89,6 +91,19 @@ def test_the_learning_rate_falls_linearly_to_its_end() -> None:
     rates = [update.stats.learning_rate for update in train(config)]
 
     np.testing.assert_allclose(rates, 1e-3 + 1e-3 * np.array([1, 0.75, 0.5, 0.25]))
+
+
+def test_the_learning_rate_can_stay_or_fall_along_a_cosine() -> None:
+    config = PpoConfig(learning_rate=2.0, learning_rate_end=1.0)
+    constant, cosine = (
+        [
+            scheduled_learning_rate(replace(config, learning_rate_schedule=kind), p)
+            for p in (0, 0.25, 0.5, 1)
+        ]
+        for kind in ("constant", "cosine")
+    )
+    assert constant == [2, 2, 2, 2]
+    np.testing.assert_allclose(cosine, [2, 1.5 + 0.5**1.5, 1.5, 1])
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -168,15 +183,15 @@ def test_the_alignment_reward_is_in_the_rewards_and_not_in_the_returns() -> None
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_a_closed_trainer_leaves_no_thread(overlap: bool) -> None:
-    before = {*threading.enumerate()}
+    before = {*TASKS.iterdir()}
     config = TrainConfig.from_flat(
         n_envs=100, total_episodes=200, max_steps=30, update_steps=30, overlap=overlap, threads=3
     )
     with Trainer(config) as trainer:
         next(trainer.updates())
-        assert {*threading.enumerate()} - before
+        assert {*TASKS.iterdir()} - before
 
-    assert {*threading.enumerate()} - before == set()
+    assert {*TASKS.iterdir()} - before == set()
 
 
 def gae_by_definition(

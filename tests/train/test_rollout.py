@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cagepool.train.config import PpoConfig
-from cagepool.train.learner import MlpForward
-from cagepool.train.networks import Networks
+from cagepool.train.learner import Learner
+from cagepool.train.make_learner import make_actor, make_learner
 from cagepool.train.ppo import Ppo
 from cagepool.train.rollout import (
     EnvSampler,
@@ -23,6 +23,7 @@ from cagepool.train.rollout import (
 )
 from tests.train.toy_envs import ACTIONS, LENGTHS, Counting, reward_of
 
+CONFIG = PpoConfig(hidden=(4,))
 NUMBER, EPISODE, STEP, LAST = range(4)  # values of an observation
 
 
@@ -30,12 +31,13 @@ class Setup(NamedTuple):
     """Sampler of toy environments with a policy and a buffer."""
 
     sampler: EnvSampler
-    networks: Networks
+    learner: Learner
     rollout: Rollout
 
     def rollouts(self) -> Iterator[tuple[Rollout, FinishedEpisodes]]:
         """Collect until all episodes have ended."""
-        actor = MlpForward(self.networks.actor)
+        actor = make_actor(CONFIG, self.rollout.shape)
+        actor.load_weights(self.learner.weights())
         while not self.sampler.is_finished:
             self.rollout.restart()
             yield self.rollout, self.sampler.collect(actor, self.rollout)
@@ -46,13 +48,14 @@ def make_setup(n_envs: int, total_episodes: int, steps: int) -> Setup:
     encoder = ObservationEncoder(4, ACTIONS)
     rng = np.random.default_rng(0)
     sampler = EnvSampler(envs, encoder, total_episodes, reward_scale=0.5, rng=rng)
-    rollout = Rollout(RolloutShape(steps, n_envs, 4, ACTIONS, masked=False))
+    shape = RolloutShape(steps, n_envs, 4, ACTIONS, masked=False)
+    rollout = Rollout(shape)
     sampler.reset(0, rollout)
-    return Setup(sampler, Networks(4, ACTIONS, (4,), "tanh", 0), rollout)
+    return Setup(sampler, make_learner(CONFIG, shape, seed=0), rollout)
 
 
-def make_ppo(networks: Networks, config: PpoConfig | None = None) -> Ppo:
-    return Ppo(networks, config or PpoConfig(), np.random.default_rng(0))
+def make_ppo(learner: Learner, config: PpoConfig = CONFIG) -> Ppo:
+    return Ppo(learner, config, np.random.default_rng(0))
 
 
 def test_row_t_holds_the_features_before_action_t_and_its_results() -> None:
@@ -75,7 +78,7 @@ def test_the_stored_log_probabilities_are_those_of_the_stored_actions() -> None:
     setup = make_setup(n_envs=3, total_episodes=1000, steps=25)
     rollout, _ = next(setup.rollouts())
 
-    weights = [array.astype(np.float64) for array in setup.networks.arrays().values()][:4]
+    weights = [array.astype(np.float64) for array in setup.learner.weights().values()][:4]
     hidden = np.tanh(rollout.features[:-1] @ weights[0].T + weights[1])
     logits = hidden @ weights[2].T + weights[3]
     logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -114,22 +117,22 @@ def test_truncation_bootstraps_the_value_of_the_last_state_and_termination_does_
     rollout, _ = next(setup.rollouts())
     config = PpoConfig(gamma=0.9, gae_lambda=0.0, bootstrap=bootstrap, normalize_advantage=False)
 
-    transitions, _ = make_ppo(setup.networks, config).transitions(rollout)
+    transitions, _ = make_ppo(setup.learner, config).transitions(rollout)
 
     advantages = transitions.advantages.reshape(25, 3)
     for step, env in np.ndindex(25, 3):
         state, action = rollout.features[step, env], int(rollout.actions[step, env])
         is_truncated = state[EPISODE] % 2 == 1
         next_state = [state[NUMBER], state[EPISODE], state[STEP] + 1, action]
-        next_value = critic_value(setup.networks, next_state)
+        next_value = critic_value(setup.learner, next_state)
         goes_on = not rollout.dones[step, env] or (is_truncated and bootstrap)
-        value = critic_value(setup.networks, state)
+        value = critic_value(setup.learner, state)
         error = 0.5 * reward_of(state, action) + 0.9 * next_value * goes_on - value
         assert advantages[step, env] == pytest.approx(error, rel=1e-4, abs=1e-3)
 
 
-def critic_value(networks: Networks, state: list[float] | NDArray[np.float32]) -> float:
-    weights = list(networks.arrays().values())[4:]
+def critic_value(learner: Learner, state: list[float] | NDArray[np.float32]) -> float:
+    weights = list(learner.weights().values())[4:]
     hidden = np.tanh(weights[0] @ np.array(state, np.float32) + weights[1])
     return float((weights[2] @ hidden + weights[3])[0])
 
@@ -140,7 +143,7 @@ def test_exactly_the_requested_episodes_are_counted(
     n_envs: int, total_episodes: int, steps: int
 ) -> None:
     setup = make_setup(n_envs, total_episodes, steps)
-    ppo = make_ppo(setup.networks)
+    ppo = make_ppo(setup.learner)
     counted: list[list[float]] = []
     returns: list[float] = []
     lengths: list[int] = []

@@ -66,6 +66,10 @@ BLUE_HELP = (
     f"{', '.join(SCRIPTED)} (scripted); module:policy (a function of yours); a model file of "
     "Stable-Baselines3 (.zip) or ONNX (.onnx); or an RLlib checkpoint."
 )
+NETWORK_HELP = (
+    "module:Class of a run with a network of its own: code that a run folder names is called only "
+    "if you name it too."
+)
 TRUST_PICKLE_HELP = (
     "Load a policy that consists of pickles: an RLlib checkpoint, or a .zip of Stable-Baselines3. "
     "Loading executes code of its author. Other policies need no trust."
@@ -88,6 +92,7 @@ class EnvFlags(Unchecked, EnvConfig):
     id: Annotated[str, arg(name="env")] = EnvConfig.id
     red_agent: Annotated[str, arg(metavar=RED_CHOICES)] = EnvConfig.red_agent
     reward: Annotated[str | None, NO_DEFAULT] = EnvConfig.reward
+    lengths: Annotated[str | None, NO_DEFAULT] = EnvConfig.lengths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +100,7 @@ class PpoFlags(Unchecked, PpoConfig):
     """PPO hyper-parameters, under the names of Stable-Baselines3, and the networks."""
 
     overlap: Annotated[bool, arg(name="async")] = PpoConfig.overlap
+    start_bias: Annotated[str | None, NO_DEFAULT] = PpoConfig.start_bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +116,7 @@ class RunFlags(Unchecked, RunConfig):
     """Run: length, seed, evaluations and checkpoints."""
 
     start_from: Annotated[str | None, NO_DEFAULT] = RunConfig.start_from
+    target_score: Annotated[float | None, NO_DEFAULT] = RunConfig.target_score
 
 
 def group_flags(config: TrainConfig) -> dict[str, Any]:
@@ -221,12 +228,16 @@ def resume_command(command: str, path: Path, settings: Settings) -> str:
 
 
 def _named_code(settings: Settings) -> list[tuple[str, str]]:
-    """Settings of the environments that are `module:attribute`."""
-    values = settings.get("env", {}).items()
-    return [(f"env.{name}", code) for name, code in values if ":" in str(code)]
+    """Settings that are `module:attribute`."""
+    names = ("env.id", "env.reward", "ppo.network")
+    values = ((name, *name.split(".")) for name in names)
+    code = ((name, str(settings.get(group, {}).get(key))) for name, group, key in values)
+    return [(name, value) for name, value in code if ":" in value]
 
 
-def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> ResolvedPolicy:
+def resolve_blue(
+    name: str, which: str = "best", *, trust_pickle: bool, network: str | None = None
+) -> ResolvedPolicy:
     """The defender that a user names; see `BLUE_HELP`.
 
     Raises:
@@ -245,8 +256,8 @@ def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> Resol
         from cagepool.integrations import sb3_models  # noqa: PLC0415 - takes seconds to load
 
         return sb3_models.resolve_model(path)
-    allow_local_modules(name)
-    return resolve_policy(name, which)
+    allow_local_modules(name, network)
+    return resolve_policy(name, which, network=network)
 
 
 def _with_red_flag(command: type[Any], arguments: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from cagepool import evaluate
 from cagepool.cli.args import (
     BLUE_HELP,
     EDITION_HELP,
+    NETWORK_HELP,
     NO_DEFAULT,
     RED_LIST,
     TRUST_PICKLE_HELP,
@@ -59,6 +60,7 @@ class Play:
     """Random seed of the games."""
     max_steps: int = Trial.max_steps
     """Steps per game. The table has the scores after 30, 50, 100 and all steps."""
+    network: Annotated[str | None, arg(help=NETWORK_HELP), NO_DEFAULT] = None
     trust_pickle: Annotated[bool, arg(help=TRUST_PICKLE_HELP)] = False
     json: bool = False
     """Print JSON instead of a table."""
@@ -68,7 +70,7 @@ class Play:
 
 def play(command: Play) -> None:
     """Play the games and print the scores."""
-    blue = resolve_blue(command.blue, trust_pickle=command.trust_pickle)
+    blue = resolve_blue(command.blue, trust_pickle=command.trust_pickle, network=command.network)
     defender = blue.defender
     reds = official_red_names(command.red)
     trial = Trial(

@@ -162,7 +162,8 @@ def _open_or_create(command: Search) -> runs.Run:
     config = SearchConfig.from_dict(settings)
     if command.resume is None:
         now = datetime.now().astimezone()
-        name = f"{now:%Y%m%d-%H%M%S}-search-{command.env.red_agent}-seed{command.run.seed}"
+        red = command.env.red_agent.replace(":", "")
+        name = f"{now:%Y%m%d-%H%M%S}-search-{red}-seed{command.run.seed}"
         path = command.out or Path("runs") / name
         return create(path, config, numbered=command.out is None)
     if command.out is not None:

@@ -31,14 +31,16 @@ class FeatureVectorEnv(VectorWrapper):
             max_steps: Horizon of the feature `time_left`.
 
         Raises:
-            ValueError: the environments are of another kind, or have no order where it is a
-                feature.
+            ValueError: the environments are of another kind, have no order where it is a feature,
+                or the belief is a feature.
         """
         shape = envs.single_observation_space.shape
         if shape != (_core.OBSERVATION_SIZE,):
             raise ValueError(f"features need CAGE-2's 52 values, got observations of {shape}")
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError("features need environments with autoreset same_step")
+        if config.belief:
+            raise ValueError("features of environments must be without belief, got belief=True")
         super().__init__(envs)
         self._encoder = FeatureEncoder(config, envs.num_envs, horizon=max_steps)
         if config.order_input:

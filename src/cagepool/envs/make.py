@@ -124,9 +124,9 @@ def make_vec(  # noqa: PLR0913 - all settings, so that help and editors show the
         autoreset: When an environment whose episode ended starts the next one.
         copy: Whether the caller owns the arrays that `reset` and `step` return; if not, the next
             call overwrites them.
-        red: CAGE-2: red agent by class name or alias; `a+b` and `mix` draw an agent per episode;
-            with `given` the caller plays red. `red`, `max_steps`, `edition`, `green` and `order`
-            may be lists with one value per game.
+        red: CAGE-2: red agent by class name or alias; `a+b` and `mix` draw an agent per episode,
+            `a:0.9+b:0.1` with these weights; with `given` the caller plays red. `red`, `max_steps`,
+            `edition`, `green` and `order` may be lists with one value per game.
         max_steps: CAGE-2: steps after which an episode is truncated.
         edition: CAGE-2: `2.1`, or `leaderboard`, the game of the published scores.
         green: CAGE-2: whether GreenAgent scans hosts.

@@ -28,7 +28,7 @@ from cagepool.jax.game import (
 from cagepool.jax.rules import Rules
 from cagepool.jax.spaces import BoxSpace, DiscreteSpace
 from cagepool.sim.batch import COUNTERS
-from cagepool.sim.names import HOSTS, RED_AGENTS, edition_code, red_class_names
+from cagepool.sim.names import HOSTS, RED_AGENTS, edition_code, has_red_weights, red_class_names
 
 Info: TypeAlias = dict[str, Any]
 ACTION_COUNT = _core.ACTION_COUNT
@@ -90,6 +90,8 @@ class Cage2:
     def __post_init__(self) -> None:
         """Check the settings."""
         names = red_class_names(self.red)
+        if has_red_weights(self.red):
+            raise ValueError(f"red must have no weights in JAX, got {self.red!r}")
         edition_code(self.edition)
         if self.observation_dtype not in ("float32", "uint8"):
             raise ValueError(

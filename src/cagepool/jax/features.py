@@ -42,6 +42,9 @@ class Features:
             horizon: Episode length behind the feature `time_left`.
         """
         self.config = config or FeatureConfig()
+        for name in ("observation", "clock", "hosts_restored", "belief"):
+            if getattr(self.config, name) != getattr(FeatureConfig, name):
+                raise ValueError(f"JAX needs {name}={getattr(FeatureConfig, name)}")
         self.horizon = horizon
         self.action_indices = action_set(self.config.actions)  # action of each choice
         self.n_choices = len(self.action_indices)

@@ -47,10 +47,12 @@ def from_native(blob: bytes) -> State:
     order if compliance was tracked, and for a given red a `session_capacity` of its horizon.
 
     Raises:
-        ValueError: the snapshot is damaged.
+        ValueError: the snapshot is damaged, or its red agents have weights.
     """
     body, log = _parse(blob)
     config, game, true_state = body["config"], body["game"], body["true_state"]
+    if config["red_shares"].any():
+        raise ValueError("a snapshot must have no weights of red agents, got one that has")
     values: dict[str, Any] = {name: _word(game[name]) for name in _SAME_FIELDS}
     table, observation = int(game["blue_table"]), int(game["observation"])
     values |= {

@@ -2,14 +2,18 @@
 
 from cagepool.sim.action_masks import ActionMasks, action_masks
 from cagepool.sim.batch import COUNTERS, Batch, BatchConfig
+from cagepool.sim.belief import BELIEF_FEATURES, BeliefConfig, BeliefFilter
 from cagepool.sim.trace import replay
 from cagepool.sim.true_state import TrueState
 
 __all__ = [
+    "BELIEF_FEATURES",
     "COUNTERS",
     "ActionMasks",
     "Batch",
     "BatchConfig",
+    "BeliefConfig",
+    "BeliefFilter",
     "TrueState",
     "action_masks",
     "replay",

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from cagepool import _core
 from cagepool.errors import short_repr
 from cagepool.sim import dtypes
-from cagepool.sim.names import edition_code, red_bitmask
+from cagepool.sim.names import edition_code, red_bitmask, red_shares
 from cagepool.sim.orders import order_number
 from cagepool.types import Arrays, Bools, Bytes, Float64s, Int32s, Int64s, Records, Seeds
 
@@ -37,8 +37,8 @@ class BatchConfig:
     """Settings of the games of a batch; a sequence has one value per game."""
 
     red: str | Sequence[str] = "B_lineAgent"
-    """Red agent by class name or alias. `a+b` and `mix` draw an agent per episode; with `given` the
-    caller plays red."""
+    """Red agent by class name or alias. `a+b` and `mix` draw an agent per episode, `a:0.9+b:0.1`
+    with these probabilities; with `given` the caller plays red."""
     edition: str | Sequence[str] = "2.1"
     """`2.1`, the current game, or `leaderboard`, the game of the published scores."""
     max_steps: int | Sequence[int] = 100
@@ -187,6 +187,7 @@ def _game_configs(games: int, config: BatchConfig) -> Records:
     configs = np.zeros(games, dtypes.GAME_CONFIG)
     configs["horizon"] = _per_game("max_steps", config.max_steps, games, _checked_horizon)
     configs["reds"] = _names_per_game("red", config.red, games, red_bitmask)
+    configs["red_shares"] = _names_per_game("red", config.red, games, red_shares)
     configs["edition"] = _names_per_game("edition", config.edition, games, _edition_number)
     configs["green"] = _per_game("green", config.green, games, _checked_green)
     return configs

@@ -24,6 +24,8 @@ MOVES = STRUCTS["moves"]
 TRACE_EPISODE = STRUCTS["trace_episode"]
 TRACE_INPUT = STRUCTS["trace_input"]
 TRACE_ROW = STRUCTS["trace_row"]
+BELIEF = STRUCTS["belief"]
+BELIEF_STATE = STRUCTS["belief_state"]
 
 
 def as_bytes(

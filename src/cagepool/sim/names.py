@@ -5,6 +5,7 @@ The indices are those of the core: of host arrays, of actions, and of its enums.
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import accumulate
 
 from cagepool import _core
 
@@ -171,7 +172,58 @@ def red_class_names(red: str) -> tuple[str, ...]:
     """Class names of the agents from which a red setting draws: one agent, `a+b` or `mix`."""
     if red == MIX:
         return OFFICIAL_REDS
-    return tuple(red_class_name(name) for name in red.split("+"))
+    return tuple(red_class_name(part.partition(":")[0]) for part in red.split("+"))
+
+
+def has_red_weights(red: str) -> bool:
+    """Whether a red setting gives weights, as in `b_line:0.48+meander:0.52`."""
+    return ":" in red
+
+
+def red_weights(red: str) -> dict[str, float]:
+    """Probability of each agent of a red setting, by class name; equal without weights.
+
+    Raises:
+        ValueError: an agent is unknown, or the setting has weights that are not positive numbers,
+            agents without one, or an agent twice.
+    """
+    names = red_class_names(red)
+    if not has_red_weights(red):
+        agents = dict.fromkeys(names)
+        return dict.fromkeys(agents, 1 / len(agents))
+    weights = [_red_weight(red, part) for part in red.split("+")]
+    if len({*names}) != len(names):
+        raise ValueError(f"red must name an agent once if it has weights, got {red!r}")
+    return {name: weight / sum(weights) for name, weight in zip(names, weights, strict=True)}
+
+
+def red_shares(red: str) -> tuple[int, ...]:
+    """Weights of a red setting as `GameConfig.red_shares` of the core; zeros: equal shares.
+
+    Raises:
+        ValueError: see `red_weights`; or an agent has less than 1 of 65,536 episodes.
+    """
+    agents = list(RED_AGENTS)[:-1]  # the last one has the rest
+    if not has_red_weights(red):
+        return (0,) * len(agents)
+    weights = red_weights(red)
+    if min(weights.values()) < 2**-16:
+        raise ValueError(f"a weight of red must be at least 1/65536 of their sum, got {red!r}")
+    sums = accumulate(weights.get(name, 0.0) for name in agents)
+    return tuple(min(round(2**16 * cumulative), 2**16 - 1) for cumulative in sums)
+
+
+def _red_weight(red: str, part: str) -> float:
+    name, _, weight = part.partition(":")
+    try:
+        value = float(weight)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError(
+            f"a weight of red must be a number above 0, such as {name}:0.5, got {part!r} in {red!r}"
+        )
+    return value
 
 
 def red_bitmask(red: str) -> int:

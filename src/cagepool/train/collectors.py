@@ -1,19 +1,19 @@
 """Rollout collection: workers that each hold a shard of the environments, and their collector."""
 
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from cagepool import _core
 from cagepool._stages import stage
 from cagepool.envs.make import make_training_vec
 from cagepool.evaluate.policy import PolicySettings, feature_encoder
 from cagepool.sim import orders
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import MlpForward, start_threads
-from cagepool.train.networks import Networks
+from cagepool.train.make_learner import make_actor
 from cagepool.train.rollout import (
     Encoder,
     EnvSampler,
@@ -27,6 +27,7 @@ from cagepool.types import Arrays
 
 Snapshot: TypeAlias = tuple[Arrays, State]  # arrays and JSON values of a checkpoint
 
+_RECURRENT_STATE = "collector.recurrent_state"  # in a checkpoint
 _POLICY_PREFIX = "player."  # in a checkpoint: weights that the pending rollout is collected with
 
 
@@ -60,8 +61,8 @@ class Collector(Protocol):
     def is_pending(self) -> bool:
         """Whether a rollout is being collected in the background."""
 
-    def start(self, networks: Networks, /) -> None:
-        """Start a rollout with a copy of the policy."""
+    def start(self, weights: Arrays, /) -> None:
+        """Start a rollout with a copy of the policy's weights."""
 
     def wait(self) -> CollectedRollout:
         """Return the started rollout. Its buffer is reused by the second-next `start`."""
@@ -85,7 +86,7 @@ class LocalCollector:
         # Double buffer: one rollout is filled while the update reads the other.
         self.worker = RolloutWorker(config, shard, buffers=1 + config.ppo.overlap)
         self.shape = self.worker.shape
-        self._executor = start_threads(1) if config.ppo.overlap else None
+        self._executor = ThreadPoolExecutor(1) if config.ppo.overlap else None
         self._pending: Future[CollectedRollout] | None = None
         self._start_snapshot: Snapshot = ({}, {})  # of the pending rollout
 
@@ -109,9 +110,12 @@ class LocalCollector:
         """Whether a rollout is being collected in the background."""
         return self._pending is not None
 
-    def start(self, networks: Networks) -> None:
-        """Copy the policy and, with `ppo.overlap`, collect in the background."""
-        self._start(networks.arrays())
+    def start(self, weights: Arrays) -> None:
+        """Copy the weights and, with `ppo.overlap`, collect in the background."""
+        self.worker.actor.load_weights(weights)
+        if self._executor is not None:
+            self._start_snapshot = self.worker.state()
+            self._pending = self._executor.submit(self.worker.collect)
 
     def wait(self) -> CollectedRollout:
         """Wait for the background thread, or collect now."""
@@ -128,26 +132,20 @@ class LocalCollector:
             arrays, state = self.worker.state()
             return arrays, {**state, "ahead": False}
         arrays, state = self._start_snapshot
-        policy = policy_arrays(self.worker.networks.arrays())
+        policy = policy_arrays(self.worker.actor.weights())
         return arrays | policy, {**state, "ahead": True}
 
     def restore(self, arrays: Arrays, state: State) -> None:
         """Continue from a snapshot."""
         self.worker.restore(arrays, state)
         if state["ahead"]:
-            self._start(policy_weights(arrays))
+            self.start(policy_weights(arrays))
 
     def close(self) -> None:
         """Wait for the background thread and close the environments."""
         if self._executor is not None:
             self._executor.shutdown()
         self.worker.close()
-
-    def _start(self, weights: Arrays) -> None:
-        self.worker.networks.load_arrays(weights)
-        if self._executor is not None:
-            self._start_snapshot = self.worker.state()
-            self._pending = self._executor.submit(self.worker.collect)
 
 
 class RolloutWorker:
@@ -170,16 +168,20 @@ class RolloutWorker:
         self.sampler.has_reward_function = config.env.reward is not None
         if config.order.order is not None and not config.env.is_native:
             self.sampler.tracker = _compliance_tracker(config, n_envs)
+        if config.env.score_lengths:
+            self.sampler.weight_rewards(config.env.score_lengths)
         if config.order.universal:
             self.sampler.draw_orders(np.random.default_rng(shard.order_seeds))
         masked = config.env.is_cage and config.features.action_masking
         self.shape = RolloutShape(
-            config.ppo.update_steps, n_envs, encoder.size, encoder.n_choices, masked
+            config.ppo.update_steps,
+            n_envs,
+            encoder.size,
+            encoder.n_choices,
+            masked,
+            _critic_features(config, encoder),
         )
-        self.networks = Networks(
-            encoder.size, encoder.n_choices, config.ppo.hidden, config.ppo.activation, 0
-        )
-        self._actor = MlpForward(self.networks.actor)
+        self.actor = make_actor(config.ppo, self.shape)
         self.buffers = [Rollout(self.shape) for _ in range(buffers)]
         self.sampler.reset(shard.seed, self.buffers[0])
 
@@ -191,19 +193,29 @@ class RolloutWorker:
         rollout = self.buffers[0]
         with stage("rollout"):
             rollout.restart(last)
-            episodes = self.sampler.collect(self._actor, rollout)
+            episodes = self.sampler.collect(self.actor, rollout)
         return CollectedRollout(rollout, episodes, time.perf_counter() - start)
 
     def state(self) -> Snapshot:
         """Snapshot for `restore`."""
-        return self.sampler.state()
+        arrays, state = self.sampler.state()
+        if self.actor.state is not None:
+            arrays[_RECURRENT_STATE] = self.actor.state.copy()
+        return arrays, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
         """Continue from a snapshot."""
         self.sampler.restore(arrays, state, self.buffers[0])
+        if self.actor.state is None:
+            return
+        if self.sampler.restores_episodes:
+            self.actor.load_state(arrays[_RECURRENT_STATE])
+        else:
+            self.actor.reset(np.arange(self.shape.n_envs))
 
     def close(self) -> None:
-        """Close the environments."""
+        """Close the environments and the policy."""
+        self.actor.close()
         self._envs.close()
 
 
@@ -302,6 +314,12 @@ def _compliance_tracker(config: TrainConfig, games: int) -> ComplianceTracker:
         definition=config.order.definition,
         alignment=config.order.alignment_lambda,
     )
+
+
+def _critic_features(config: TrainConfig, encoder: Encoder) -> int:
+    """Inputs of the critic; 0: those of the actor."""
+    sees_true_state = config.features.critic_inputs == "true"
+    return encoder.size + _core.TRUE_STATE_FEATURES if sees_true_state else 0
 
 
 def _encoder(config: TrainConfig, envs: Any) -> Encoder:

@@ -4,17 +4,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from cagepool import _core
+from cagepool._lookup import is_reference
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.sim import orders
-from cagepool.sim.features import FeatureConfig
-from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS
+from cagepool.sim.features import FeatureConfig, action_set, parse_biases
+from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS, has_red_weights, red_shares
+from cagepool.types import Float32s
 
 TrainBackend: TypeAlias = Literal[Backend, "ray"]
 Edition: TypeAlias = Literal["2.1", "leaderboard"]
 Settings: TypeAlias = Mapping[str, Mapping[str, Any]]  # values by group and name
+NETWORKS = ("mlp", "gru")
 
 # Flat names, which command-line flags use too, where they differ from the field's name.
 _FLAT_NAMES = {("env", "id"): "env", ("order", "n_eval_episodes"): "order_eval_episodes"}
@@ -35,9 +40,13 @@ class EnvConfig:
     """Number of parallel environments."""
     max_steps: int = 100
     """Steps per CAGE-2 episode. Other environments have their own time limits."""
+    lengths: str | None = None
+    """Lengths of the score, such as 30,50,100: every reward counts once per length that is still
+    running, and the value ends with the longest, max_steps. By default every reward counts once."""
     red_agent: str = "mix"
     """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), or mix (all three).
-    Several names are joined by +. With several agents, each episode draws one."""
+    Several names are joined by +. With several agents, each episode draws one: with equal
+    probability, or by weights as in b_line:0.48+meander:0.48+sleep:0.04."""
     edition: Edition = "2.1"
     """2.1: the CybORG release that is installed today.
     leaderboard: the release behind the published scores."""
@@ -52,12 +61,8 @@ class EnvConfig:
         _check_choices("env", self)
         for name in ("n_envs", "ray_actors"):
             _check_at_least(f"env.{name}", getattr(self, name), 1)
-        known = (*TRAINABLE_REDS, *RED_ALIASES)
-        if self.red_agent != MIX and not {*self.red_agent.split("+")} <= {*known}:
-            raise ValueError(
-                f"env.red_agent must be one of {', '.join(known)}, several of them joined by +, "
-                f"or mix; got {self.red_agent!r}"
-            )
+        self._check_red_agent()
+        self._check_lengths()
         if self.reward is not None and self.id != ENVIRONMENT_ID:
             raise ValueError(f"env.reward needs env.id {ENVIRONMENT_ID}, got {self.id}")
         if self.ray_actors > 1 and self.backend != "ray":
@@ -66,6 +71,47 @@ class EnvConfig:
             raise ValueError(
                 f"env.max_steps must be from 1 to {_core.MAX_STEPS}, got {self.max_steps}"
             )
+
+    def _check_red_agent(self) -> None:
+        known = (*TRAINABLE_REDS, *RED_ALIASES)
+        names = {part.partition(":")[0] for part in self.red_agent.split("+")}
+        if self.red_agent != MIX and not names <= {*known}:
+            raise ValueError(
+                f"env.red_agent must be one of {', '.join(known)}, several of them joined by +, "
+                f"or mix; got {self.red_agent!r}"
+            )
+        red_shares(self.red_agent)
+        if has_red_weights(self.red_agent) and self.id != ENVIRONMENT_ID:
+            raise ValueError(f"weights of red agents need env.id {ENVIRONMENT_ID}, got {self.id}")
+
+    def _check_lengths(self) -> None:
+        lengths = self.score_lengths
+        if lengths and not self.is_cage:
+            raise ValueError(f"env.lengths needs CAGE-2, got env.id {self.id}")
+        if lengths and lengths[-1] < self.max_steps:
+            raise ValueError(
+                f"env.max_steps must be at most the longest of env.lengths, {lengths[-1]}, "
+                f"got {self.max_steps}"
+            )
+
+    @property
+    def score_lengths(self) -> tuple[int, ...]:
+        """The lengths of the score, ascending; none if every reward counts once.
+
+        Lengths beyond max_steps count as max_steps.
+
+        Raises:
+            ValueError: a length is not a whole number of at least 1.
+        """
+        if self.lengths is None:
+            return ()
+        parts = self.lengths.split(",")
+        if not all(part.strip().isdecimal() and int(part) >= 1 for part in parts):
+            raise ValueError(
+                f"env.lengths must be whole numbers joined by commas, such as 30,50,100, "
+                f"got {self.lengths!r}"
+            )
+        return tuple(sorted({min(int(part), self.max_steps) for part in parts}))
 
     @property
     def is_cage(self) -> bool:
@@ -94,7 +140,10 @@ class PpoConfig:
     learning_rate: float = 2e-3
     """Learning rate of Adam at the start."""
     learning_rate_end: float = 0.0
-    """Learning rate at the end. It falls linearly with the episodes played."""
+    """Learning rate at the end of the schedule."""
+    learning_rate_schedule: Literal["linear", "cosine", "constant"] = "linear"
+    """Course of the learning rate over the episodes of the run, from its start to its end.
+    constant: it stays at its start."""
     gamma: float = 0.99
     """Discount factor per step."""
     gae_lambda: float = 0.95
@@ -123,12 +172,33 @@ class PpoConfig:
     Off: the value ends with the episode, as the score does."""
     reward_scale: float = 0.1
     """Factor on every reward before learning."""
+    normalize_observations: bool = False
+    """Normalize policy inputs by their running mean and deviation, also when the policy plays.
+    Off: inputs are as the environment gives them."""
+    normalize_returns: bool = False
+    """Divide rewards by the running deviation of the discounted returns.
+    Off: rewards have the scale of the environment."""
+    network: str = "mlp"
+    """mlp: actor and critic are separate MLPs. gru: recurrent, the policy has a memory.
+    module:Class: your own PyTorch network (docs/own-networks.md)."""
     hidden: tuple[int, ...] = (64, 64)
-    """Widths of the hidden layers. Actor and critic are separate networks."""
+    """Widths of the hidden layers. gru: the last one is the width of the memory."""
+    critic_hidden: tuple[int, ...] = ()
+    """Widths of the critic's hidden layers. By default those of hidden."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation after each hidden layer."""
+    learner: Literal["auto", "native", "torch"] = "auto"
+    """native: MLPs on the CPU, in C++. torch: any network and device, by autograd.
+    auto: native if network and device allow it."""
+    device: str = "auto"
+    """cpu, cuda, mps, or another device that PyTorch knows, such as cuda:1.
+    auto: cpu for the native learner, else a GPU if there is one."""
+    start_bias: str | None = None
+    """Logits of kinds of actions at the start, such as Restore=-2 or Restore=-2,Decoy=1: biases
+    of the actor's last layer, which training then changes. By default 0."""
     threads: int = 2
-    """Threads per update. The count decides the rounding of sums, so a resumed run keeps it."""
+    """Threads per update. With learner torch the count decides the rounding of sums, so a resumed
+    run keeps it."""
     overlap: bool = False
     """Collect the next rollout during the update, with the policy before that update.
     Off: collect and update in turn."""
@@ -146,6 +216,23 @@ class PpoConfig:
             _check_at_least(f"ppo.{name}", getattr(self, name), 0)
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"ppo.hidden must be widths of at least 1, got {self.hidden}")
+        if min(self.critic_hidden, default=1) < 1:
+            raise ValueError(
+                f"ppo.critic_hidden must be widths of at least 1, got {self.critic_hidden}"
+            )
+        if self.start_bias is not None:
+            parse_biases(self.start_bias)
+        self._check_network()
+
+    def _check_network(self) -> None:
+        if self.network not in NETWORKS and not is_reference(self.network):
+            raise ValueError(
+                f"ppo.network must be {', '.join(NETWORKS)} or module:Class, got {self.network!r}"
+            )
+        if self.learner == "native" and self.network != "mlp":
+            raise ValueError(f"ppo.learner native needs ppo.network mlp, got {self.network}")
+        if self.learner == "native" and self.device not in ("auto", "cpu"):
+            raise ValueError(f"ppo.learner native needs ppo.device cpu, got {self.device}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +303,10 @@ class RunConfig:
     Short runs have fewer, so that evaluation does not take longer than training."""
     n_eval_episodes: int = 500
     """Episodes per red agent in each evaluation."""
+    target_score: float | None = None
+    """Stop when an evaluation reaches this score. By default all episodes are played."""
+    eval_patience: int = 0
+    """Stop after this many evaluations in a row without a new best score. 0: never."""
     checkpoint_seconds: float = 30.0
     """Seconds between two checkpoints."""
 
@@ -223,7 +314,7 @@ class RunConfig:
         """Check the settings that can be wrong on their own."""
         for name in ("total_episodes", "n_eval_episodes"):
             _check_at_least(f"run.{name}", getattr(self, name), 1)
-        for name in ("seed", "n_evals", "checkpoint_seconds"):
+        for name in ("seed", "n_evals", "eval_patience", "checkpoint_seconds"):
             _check_at_least(f"run.{name}", getattr(self, name), 0)
 
     @property
@@ -247,6 +338,15 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Check settings of different groups against each other."""
         _check_choices("features", self.features)
+        if self.features.belief and not self.env.is_cage:
+            raise ValueError(f"features.belief needs CAGE-2, got env.id {self.env.id}")
+        if self.features.critic_inputs == "true" and not self.env.is_native:
+            raise ValueError(
+                f"features.critic_inputs true needs {ENVIRONMENT_ID} with env.backend auto, native "
+                f"or ray, got {self.env.id} with {self.env.backend}"
+            )
+        if self.ppo.start_bias is not None and not self.env.is_cage:
+            raise ValueError(f"ppo.start_bias needs CAGE-2, got env.id {self.env.id}")
         sees_order = self.features.order_input
         if sees_order and not self.order.has_orders:
             raise ValueError("features.order_input needs an order (order.order), got none")
@@ -307,6 +407,15 @@ class TrainConfig:
         )
 
     @property
+    def start_biases(self) -> Float32s | None:
+        """Initial bias of each choice of the policy; None: all 0."""
+        if self.ppo.start_bias is None:
+            return None
+        by_kind = parse_biases(self.ppo.start_bias)
+        kinds = (_core.blue_action(int(action))[0] for action in action_set(self.features.actions))
+        return np.array([by_kind.get(kind, 0.0) for kind in kinds], np.float32)
+
+    @property
     def has_true_states(self) -> bool:
         """Whether worker processes send true states, from which Python computes compliance."""
         return self.env.is_cage and self.env.vector_backend == "workers"
@@ -314,15 +423,32 @@ class TrainConfig:
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Settings by group and name, as JSON values."""
         settings = asdict(self)
-        settings["ppo"]["hidden"] = list(self.ppo.hidden)
+        for name in ("hidden", "critic_hidden"):
+            settings["ppo"][name] = list(settings["ppo"][name])
         return settings
 
 
-# A larger batch per update reduces gradient noise. A value that ends with the episode, as the
-# score does, stops the policy from paying for gains after the last step.
-_LARGE_BATCH: Settings = {
-    "env": {"n_envs": 400},
-    "ppo": {"n_minibatches": 8, "gamma": 0.995, "bootstrap": False},
+# The return is the official score: no discount, and every reward counts once per length that is
+# still running. The belief is a sufficient statistic of what blue has seen, so that the observation
+# and its history add nothing; SleepAgent needs few games.
+_SCORE: Settings = {
+    "env": {
+        "n_envs": 400,
+        "lengths": "30,50,100",
+        "red_agent": "b_line:0.48+meander:0.48+sleep:0.04",
+    },
+    "ppo": {"n_minibatches": 8, "gamma": 1.0, "start_bias": "Restore=-2"},
+    "features": {
+        "belief": True,
+        "clock": True,
+        "hosts_restored": True,
+        "observation": False,
+        "scan_memory": False,
+        "last_action": False,
+        "time_left": False,
+        "actions": "lean",
+        "critic_inputs": "true",
+    },
 }
 
 
@@ -333,13 +459,13 @@ def merge_settings(base: Settings, changes: Settings) -> dict[str, dict[str, Any
 
 
 PRESETS: Mapping[str, Settings] = {
-    "minutes": merge_settings(_LARGE_BATCH, {"run": {"total_episodes": 120_000}}),
+    "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 100_000}}),
     "best": merge_settings(
-        _LARGE_BATCH,
+        _SCORE,
         {
             "env": {"n_envs": 800},
-            "ppo": {"n_minibatches": 16},
-            "run": {"total_episodes": 300_000, "n_evals": 40, "n_eval_episodes": 2000},
+            "ppo": {"n_minibatches": 16, "hidden": [128, 64]},
+            "run": {"total_episodes": 200_000, "n_evals": 40, "n_eval_episodes": 2000},
         },
     ),
 }

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
-from cagepool.evaluate.policy import Policy, PolicyDefender
+from cagepool.evaluate.policy import MLP, Policy, PolicyDefender, make_policy
 from cagepool.evaluate.rollout import Trial, episode_totals, game_seeds, play_steps
 from cagepool.evaluate.statistics import mean_score
 from cagepool.runs.schema import OrderScore
@@ -16,8 +15,9 @@ from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import red_class_names
 from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import passes
-from cagepool.train.networks import Networks
-from cagepool.types import Float32s, Float64s, Int64s
+from cagepool.train.native_learner import NativeActor
+from cagepool.train.rollout import RolloutShape
+from cagepool.types import Arrays, Float32s, Float64s, Int64s
 
 # Seeds of the evaluation games; training and `cagepool evaluate` use others.
 PERIODIC_SEED = 0xC4EC
@@ -34,7 +34,7 @@ class PeriodicScore(NamedTuple):
     return_error: float
 
 
-def evaluate_networks(config: TrainConfig, networks: Networks) -> PeriodicScore:
+def evaluate_weights(config: TrainConfig, weights: Arrays) -> PeriodicScore:
     """Score and mean return of greedy episodes on seeds that training does not use."""
     trial = Trial(
         episodes=max(2, config.run.n_eval_episodes),
@@ -43,11 +43,18 @@ def evaluate_networks(config: TrainConfig, networks: Networks) -> PeriodicScore:
         green=config.env.green,
         seed=PERIODIC_SEED,
     )
-    defender = PolicyDefender(_TorchPolicy(networks, config))
+    defender = PolicyDefender(training_policy(weights, config))
     totals = [episode_totals(defender, trial, red) for red in red_class_names(config.env.red_agent)]
     scores = np.mean([by_length.mean(1) for by_length in totals], axis=0)
     returns = np.mean([by_length[:, -1] for by_length in totals], axis=0)
     return PeriodicScore(*_mean_and_error(scores), *_mean_and_error(returns))
+
+
+def training_policy(weights: Arrays, config: TrainConfig) -> Policy:
+    """The policy with the weights of a learner."""
+    if config.ppo.network == MLP:
+        return _NativePolicy(weights, config)
+    return make_policy(weights, config.as_dict())
 
 
 def score_of_returns(returns: list[float]) -> PeriodicScore:
@@ -77,16 +84,17 @@ def evaluate_orders(
     ]
 
 
-class _TorchPolicy(Policy):
-    """Policy in training, computed by PyTorch: NumPy would spin-wait on all cores."""
+class _NativePolicy(Policy):
+    """MLP policy in training, computed by the core: NumPy would spin-wait on all cores."""
 
-    def __init__(self, networks: Networks, config: TrainConfig) -> None:
-        super().__init__(networks.arrays(), config.as_dict())
-        self._networks = networks
+    def __init__(self, weights: Arrays, config: TrainConfig) -> None:
+        super().__init__(weights, config.as_dict())
+        shape = RolloutShape(0, 0, self._encoder.size, self._encoder.n_choices, masked=False)
+        self._actor = NativeActor(config.ppo, shape)
+        self._actor.load_weights(weights)
 
     def forward(self, rows: Float32s) -> Float32s:
-        with torch.inference_mode():
-            return self._networks.logits(torch.from_numpy(rows)).numpy()
+        return self._actor.logits(rows)
 
 
 class _OrderDefender(PolicyDefender):

@@ -1,136 +1,83 @@
-"""PPO loss: in PyTorch as the reference, and its native gradient, which training uses.
+"""PPO loss in PyTorch: the reference, and what autograd differentiates.
 
-Autograd through softmax, gather, entropy and clamps takes most of an update's time; the native
-kernel computes the gradient in one pass over the logits. Tests compare the two.
+The native learner computes the same loss and its gradient in C++ (cpp/policy/ppo_loss.cpp); tests
+compare the two.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 
-from cagepool import _core
 from cagepool.evaluate.policy import MASKED_LOGIT
-from cagepool.types import Bytes, Float32s, Int64s
+from cagepool.train.learner import LossCoefficients, LossTerms, Transitions
 
 
-@dataclass(frozen=True)
-class Transitions:
-    """Transitions of a rollout, one row per environment step."""
+class LossTargets(NamedTuple):
+    """What the loss needs of transitions, one row each."""
 
-    features: torch.Tensor  # (rows, features)
-    action_masks: Bytes | None  # (rows, actions)
-    actions: Int64s  # (rows,), as all that follow
-    log_probs: Float32s
-    advantages: Float32s
-    values: Float32s  # by the critic before the update
-    returns: Float32s
+    actions: torch.Tensor
+    log_probs: torch.Tensor
+    advantages: torch.Tensor
+    values: torch.Tensor  # by the critic before the update
+    returns: torch.Tensor
+    action_masks: torch.Tensor | None  # (rows, actions), true where allowed
 
+    @classmethod
+    def from_transitions(cls, transitions: Transitions, device: torch.device) -> "LossTargets":
+        """Copy transitions to a device; on the CPU, share their memory."""
+        masks = transitions.action_masks
+        return cls(
+            torch.from_numpy(transitions.actions).to(device),
+            torch.from_numpy(transitions.log_probs).to(device),
+            torch.from_numpy(transitions.advantages).to(device),
+            torch.from_numpy(transitions.values).to(device),
+            torch.from_numpy(transitions.returns).to(device),
+            None if masks is None else torch.from_numpy(masks).to(device).bool(),
+        )
 
-class NetworkOutputs(NamedTuple):
-    """Outputs of actor and critic, or the gradient of the loss by them."""
-
-    logits: torch.Tensor  # (rows, actions)
-    values: torch.Tensor  # (rows,)
-
-
-class MinibatchPart(NamedTuple):
-    """Rows of a minibatch that one thread computes."""
-
-    rows: torch.Tensor  # indices of transitions
-    minibatch_size: int
-
-
-class LossTerms(NamedTuple):
-    """Means over a minibatch, or the contribution of some rows to them."""
-
-    policy: float
-    value: float
-    entropy: float
-    kl: float
-    clip_fraction: float
-
-
-@dataclass(frozen=True)
-class LossCoefficients:
-    """Coefficients of the PPO loss in one update."""
-
-    clip_range: float
-    clip_range_vf: float  # 0: no value clipping
-    ent_coef: float
+    def rows(self, rows: torch.Tensor) -> "LossTargets":
+        """Some of the rows."""
+        return LossTargets(*(None if array is None else array[rows] for array in self))  # type: ignore[arg-type]
 
 
 def ppo_loss(
-    outputs: NetworkOutputs, transitions: Transitions, coefficients: LossCoefficients
-) -> tuple[torch.Tensor, LossTerms]:
-    """Clipped surrogate loss - entropy bonus + half the squared value error."""
-    logits, values = outputs
-    if transitions.action_masks is not None:
-        allowed = torch.from_numpy(transitions.action_masks).bool()
-        logits = torch.where(allowed, logits, float(MASKED_LOGIT))
-    actions, old_log_probs, advantages, old_values, returns = map(
-        torch.from_numpy,
-        (
-            transitions.actions,
-            transitions.log_probs,
-            transitions.advantages,
-            transitions.values,
-            transitions.returns,
-        ),
-    )
+    logits: torch.Tensor,
+    values: torch.Tensor,
+    targets: LossTargets,
+    coefficients: LossCoefficients,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Clipped surrogate loss - entropy bonus + half the squared value error.
+
+    Args:
+        logits: (rows, actions), before masking.
+        values: (rows,).
+        targets: Transitions, in the same order.
+        coefficients: Weights and clip ranges.
+
+    Returns:
+        The loss, and the values of `LossTerms`, (5,).
+    """
+    if targets.action_masks is not None:
+        logits = torch.where(targets.action_masks, logits, float(MASKED_LOGIT))
     all_log_probs = torch.log_softmax(logits, 1)
-    log_ratio = all_log_probs.gather(1, actions[:, None])[:, 0] - old_log_probs
+    log_ratio = all_log_probs.gather(1, targets.actions[:, None])[:, 0] - targets.log_probs
     ratio = log_ratio.exp()
     clip_range = coefficients.clip_range
     clipped = ratio.clamp(1 - clip_range, 1 + clip_range)
-    policy = -torch.minimum(ratio * advantages, clipped * advantages).mean()
+    policy = -torch.minimum(ratio * targets.advantages, clipped * targets.advantages).mean()
     entropy = -(all_log_probs.exp() * all_log_probs).sum(1).mean()
-    errors = (values - returns) ** 2
+    errors = (values - targets.returns) ** 2
     if coefficients.clip_range_vf:
         clip_range_vf = coefficients.clip_range_vf
-        change = (values - old_values).clamp(-clip_range_vf, clip_range_vf)
-        errors = torch.maximum(errors, (old_values + change - returns) ** 2)
+        change = (values - targets.values).clamp(-clip_range_vf, clip_range_vf)
+        errors = torch.maximum(errors, (targets.values + change - targets.returns) ** 2)
     value = errors.mean() / 2
     kl = (ratio - 1 - log_ratio).mean()
     clip_fraction = (ratio != clipped).float().mean()
-    terms = (term.item() for term in (policy, value, entropy, kl, clip_fraction))
-    return policy - coefficients.ent_coef * entropy + value, LossTerms(*terms)
+    terms = torch.stack([policy, value, entropy, kl, clip_fraction]).detach()
+    return policy - coefficients.ent_coef * entropy + value, terms
 
 
-def write_loss_gradient(
-    outputs: NetworkOutputs,
-    transitions: Transitions,
-    part: MinibatchPart,
-    coefficients: LossCoefficients,
-    gradient: NetworkOutputs,
-) -> LossTerms:
-    """Write the gradient of a minibatch's loss by the outputs for a part of its rows."""
-    terms = _core.ppo_loss_gradient(
-        logits=outputs.logits.numpy(),
-        values=outputs.values.numpy(),
-        rows=part.rows.numpy(),
-        minibatch_size=part.minibatch_size,
-        masks=transitions.action_masks,
-        chosen=transitions.actions,
-        log_probabilities=transitions.log_probs,
-        advantages=transitions.advantages,
-        old_values=transitions.values,
-        returns=transitions.returns,
-        logits_gradient=gradient.logits.numpy(),
-        values_gradient=gradient.values.numpy(),
-        clip_range=coefficients.clip_range,
-        clip_range_vf=coefficients.clip_range_vf,
-        ent_coef=coefficients.ent_coef,
-    )
-    return LossTerms(*terms)
-
-
-def mean_terms(terms: list[LossTerms]) -> LossTerms:
-    """Mean over minibatches."""
-    return LossTerms(*np.mean(terms, axis=0).tolist())
-
-
-def sum_terms(terms: list[LossTerms]) -> LossTerms:
-    """Sum over the parts of one minibatch."""
-    return LossTerms(*np.sum(terms, axis=0).tolist())
+def loss_terms(terms: torch.Tensor) -> LossTerms:
+    """The terms that `ppo_loss` returns, as numbers."""
+    return LossTerms(*terms.tolist())

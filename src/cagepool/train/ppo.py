@@ -1,22 +1,30 @@
 """Proximal Policy Optimization (PPO): collect a rollout, estimate advantages, update in epochs."""
 
+import math
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cagepool._optional import require
 from cagepool._stages import stage
 from cagepool.train.collectors import CollectedRollout, Collector, LocalCollector, SeedStreams
 from cagepool.train.config import PpoConfig, TrainConfig
-from cagepool.train.learner import Learner, set_torch_threads
-from cagepool.train.loss import LossCoefficients, LossTerms, Transitions, mean_terms
-from cagepool.train.networks import Networks
+from cagepool.train.initialization import set_start_biases
+from cagepool.train.learner import (
+    Learner,
+    LossCoefficients,
+    LossTerms,
+    Sequences,
+    Transitions,
+    mean_terms,
+)
+from cagepool.train.make_learner import make_learner, make_normalization
 from cagepool.train.rollout import FinishedEpisodes, Rollout, State
-from cagepool.types import Arrays, Bools, Float32s
+from cagepool.types import Arrays, Bools, Float32s, Int64s
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -54,25 +62,21 @@ class Trainer:
 
     def __init__(self, config: TrainConfig) -> None:
         """Create environments and networks."""
-        set_torch_threads(1)  # before anything else: the count decides the rounding of sums
         self.config = config
         self.number = 0
         self.episodes = 0  # ended in the rollouts of all updates so far
         self.collector = _make_collector(config)
         seeds = SeedStreams.from_seed(config.run.seed)
-        networks = Networks(
-            self.collector.shape.features,
-            self.collector.shape.actions,
-            config.ppo.hidden,
-            config.ppo.activation,
-            int(seeds.weights.generate_state(1)[0]),
-        )
-        self.ppo = Ppo(networks, config.ppo, np.random.default_rng(seeds.shuffles))
+        weights_seed = int(seeds.weights.generate_state(1)[0])
+        self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
+        if config.start_biases is not None:
+            set_start_biases(self.learner, config.start_biases)
+        self.normalization = make_normalization(config.ppo, self.collector.shape)
+        self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
 
-    @property
-    def networks(self) -> Networks:
-        """Actor and critic."""
-        return self.ppo.learner.networks
+    def weights(self) -> Arrays:
+        """What the policy needs to play: weights and, if normalized, moments of its inputs."""
+        return self.learner.weights() | self.normalization.weights()
 
     def updates(self) -> Iterator[Update]:
         """Train until all episodes have ended; yields after every update."""
@@ -84,9 +88,10 @@ class Trainer:
             collected_at = time.perf_counter()
             episodes, steps = collector.episodes, collector.steps
             if self.config.ppo.overlap and not collector.is_finished:
-                collector.start(self.networks)
+                collector.start(self.weights())
             progress = self.episodes / self.config.run.total_episodes
-            stats = self.ppo.update(collected.rollout, progress)
+            stats = self.ppo.update(self.normalization.apply(collected.rollout), progress)
+            self.normalization.update(collected.rollout)
             self.number += 1
             self.episodes = episodes
             yield Update(
@@ -105,7 +110,7 @@ class Trainer:
     def collect(self) -> CollectedRollout:
         """Return the pending rollout, or collect one now."""
         if not self.collector.is_pending:
-            self.collector.start(self.networks)
+            self.collector.start(self.weights())
         return self.collector.wait()
 
     def state(self) -> tuple[Arrays, State]:
@@ -113,19 +118,24 @@ class Trainer:
         arrays, state = self.collector.state()
         shuffle_rng = self.ppo.rng.bit_generator.state
         state = {**state, "update": self.number, "shuffle_rng": shuffle_rng}
-        return {**arrays, **self.ppo.learner.arrays()}, state
+        return {**arrays, **self.learner.arrays(), **self.normalization.arrays()}, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
         """Continue from a saved state; a rollout that was pending is collected again."""
         self.number = state["update"]
         self.episodes = state["episodes"]
         self.ppo.rng.bit_generator.state = state["shuffle_rng"]
-        self.ppo.learner.load_arrays(arrays)
+        self.load_policy(arrays)
         self.collector.restore(arrays, state)
+
+    def load_policy(self, arrays: Arrays) -> None:
+        """Load policy, optimizer and normalization from the arrays of a checkpoint."""
+        self.learner.load_arrays(arrays)
+        self.normalization.load_arrays(arrays)
 
     def close(self) -> None:
         """Stop the threads and close the environments."""
-        with stage("setup"), self.ppo.learner:
+        with stage("setup"), closing(self.learner):
             self.collector.close()
 
     def __enter__(self) -> Self:
@@ -138,9 +148,9 @@ class Trainer:
 class Ppo:
     """The PPO update: advantages, epochs, minibatches, schedules."""
 
-    def __init__(self, networks: Networks, config: PpoConfig, rng: np.random.Generator) -> None:
-        """Update these networks; `rng` shuffles the transitions."""
-        self.learner = Learner(networks, config)
+    def __init__(self, learner: Learner, config: PpoConfig, rng: np.random.Generator) -> None:
+        """Update the networks of this learner; `rng` shuffles the transitions."""
+        self.learner = learner
         self.rng = rng
         self._config = config
 
@@ -155,14 +165,14 @@ class Ppo:
         self, transitions: Transitions, explained_variance: float, progress: float
     ) -> UpdateStats:
         config = self._config
-        learning_rate = _interpolate(config.learning_rate, config.learning_rate_end, progress)
+        learning_rate = scheduled_learning_rate(config, progress)
         ent_coef = _interpolate(config.ent_coef, config.ent_coef_end, progress)
         coefficients = LossCoefficients(config.clip_range, config.clip_range_vf, ent_coef)
         terms: list[LossTerms] = []
         norms: list[float] = []
         for _ in range(config.n_epochs):
             first = len(terms)
-            for rows in self._minibatches(len(transitions.actions)):
+            for rows in self._minibatches(transitions):
                 loss, norm = self.learner.step(transitions, rows, coefficients, learning_rate)
                 terms.append(loss)
                 norms.append(norm)
@@ -171,46 +181,58 @@ class Ppo:
         mean_norm = float(np.mean(norms))
         return UpdateStats(mean_terms(terms), explained_variance, mean_norm, learning_rate)
 
-    def _minibatches(self, count: int) -> Iterator[torch.Tensor]:
-        """Row numbers in random order, split into minibatches."""
-        shuffled = torch.from_numpy(self.rng.permutation(count))
-        yield from shuffled.tensor_split(min(self._config.n_minibatches, count))
+    def _minibatches(self, transitions: Transitions) -> Iterator[Int64s]:
+        """Row numbers in random order, split into minibatches.
+
+        A recurrent policy learns from whole sequences: its minibatches are environments.
+        """
+        sequences = transitions.sequences
+        count = len(transitions.actions) if sequences is None else sequences.dones.shape[1]
+        shuffled = self.rng.permutation(count)
+        for part in np.array_split(shuffled, min(self._config.n_minibatches, count)):
+            rows = part if sequences is None else sequences.rows_of(part)
+            if len(rows):
+                yield rows
 
     def transitions(self, rollout: Rollout) -> tuple[Transitions, float]:
         """Transitions of a rollout with their advantages, and the critic's explained variance."""
         config, steps = self._config, rollout.steps
-        values = self.learner.values(rollout.features[: steps + 1])
+        values, truncated = self.learner.values(rollout)
         rewards = rollout.rewards[:steps].copy()
         if config.bootstrap:
-            for end in rollout.truncations:
-                rewards[end.step, end.env_ids] += config.gamma * self.learner.values(end.features)
+            for end, last_values in zip(rollout.truncations, truncated, strict=True):
+                rewards[end.step, end.env_ids] += config.gamma * last_values
         advantages = gae_advantages(
             rewards, values, rollout.dones[:steps], config.gamma, config.gae_lambda
         )
-        counted = np.flatnonzero(rollout.counted[:steps])
-        if not counted.size:  # only a damaged checkpoint resumes where no step is left
+        counted = rollout.counted[:steps]
+        if not counted.any():  # only a damaged checkpoint resumes where no step is left
             raise ValueError("a rollout must have transitions, got none")
-        values = values[:-1].reshape(-1)[counted]
-        advantages = advantages.reshape(-1)[counted]
-        returns = advantages + values
-        variance = returns.var()
-        explained = float(1 - advantages.var() / variance) if variance > 0 else float("nan")
+        returns = advantages + values[:-1]
+        explained = _explained_variance(advantages[counted], returns[counted])
         if config.normalize_advantage:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        all_counted = len(counted) == steps * rollout.shape.n_envs
+            mean, deviation = advantages[counted].mean(), advantages[counted].std()
+            advantages = (advantages - mean) / (deviation + 1e-8)
+        sequences = None
+        if rollout.initial_state is not None:
+            sequences = Sequences(rollout.dones[:steps], counted, rollout.initial_state)
+        kept = None if sequences is not None or counted.all() else np.flatnonzero(counted)
 
         def flat(array: NDArray[Number]) -> NDArray[Number]:
             rows = array[:steps].reshape(steps * rollout.shape.n_envs, *array.shape[2:])
-            return rows if all_counted else rows[counted]
+            return rows if kept is None else rows[kept]
 
+        critic_features, masks = rollout.critic_features, rollout.action_masks
         return Transitions(
-            features=torch.from_numpy(flat(rollout.features)),
-            action_masks=None if rollout.action_masks is None else flat(rollout.action_masks),
+            features=flat(rollout.features),
+            critic_features=None if critic_features is None else flat(critic_features),
+            action_masks=None if masks is None else flat(masks),
             actions=flat(rollout.actions),
             log_probs=flat(rollout.log_probs),
-            advantages=advantages,
-            values=values,
-            returns=returns,
+            advantages=flat(advantages),
+            values=flat(values),
+            returns=flat(returns),
+            sequences=sequences,
         ), explained
 
 
@@ -235,6 +257,20 @@ def gae_advantages(
         last = errors[step] + decay[step] * last
         advantages[step] = last
     return advantages
+
+
+def scheduled_learning_rate(config: PpoConfig, progress: float) -> float:
+    """Learning rate at `progress` (0 to 1) of the run."""
+    if config.learning_rate_schedule == "constant":
+        return config.learning_rate
+    if config.learning_rate_schedule == "cosine":
+        progress = (1 - math.cos(math.pi * progress)) / 2
+    return _interpolate(config.learning_rate, config.learning_rate_end, progress)
+
+
+def _explained_variance(advantages: Float32s, returns: Float32s) -> float:
+    variance = returns.var()
+    return float(1 - advantages.var() / variance) if variance > 0 else float("nan")
 
 
 def _interpolate(start: float, end: float, progress: float) -> float:

@@ -1,10 +1,10 @@
 """Rollouts: the buffer, and the loop that steps the environments with the policy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import torch
 
 from cagepool import _core
 from cagepool._stages import stage
@@ -12,7 +12,6 @@ from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.features import FeatureEncoder
-from cagepool.train.learner import MlpForward
 from cagepool.types import Arrays, Bools, Bytes, Float32s, Infos, Int64s
 
 State: TypeAlias = dict[str, Any]  # JSON values of a checkpoint, beside its arrays
@@ -27,12 +26,14 @@ class RolloutShape:
     features: int
     actions: int
     masked: bool  # whether it holds action masks
+    critic_features: int = 0  # 0: the critic sees `features`
 
 
 class Rollout:
     """Rollout buffer: row t holds the features before step t, the action, and its results.
 
-    `features` and `action_masks` have one more row, for the states after the last step.
+    `features`, `critic_features` and `action_masks` have one more row, for the states after the
+    last step.
     """
 
     def __init__(self, shape: RolloutShape) -> None:
@@ -41,6 +42,11 @@ class Rollout:
         states = (shape.steps + 1, shape.n_envs)
         self.shape = shape
         self.features: Float32s = np.zeros((*states, shape.features), np.float32)
+        self.critic_features: Float32s | None = (  # None: the critic sees `features`
+            np.zeros((*states, shape.critic_features), np.float32)
+            if shape.critic_features
+            else None
+        )
         self.action_masks: Bytes | None = (
             np.ones((*states, shape.actions), np.uint8) if shape.masked else None
         )
@@ -50,12 +56,16 @@ class Rollout:
         self.dones: Bools = np.zeros(cells, np.bool_)  # the episode ended with this step
         self.counted: Bools = np.ones(cells, np.bool_)  # the step belongs to the run's episodes
         self.truncations: list[Truncation] = []
+        # Of a recurrent policy before the first step, (environments, state size).
+        self.initial_state: Float32s | None = None
         self.steps = 0  # rows that are filled
 
     def restart(self, last: "Rollout | None" = None) -> None:
         """Empty the buffer; its first states are the last ones of `last`, or of itself."""
         source = last or self
         self.features[0] = source.features[source.steps]
+        if self.critic_features is not None and source.critic_features is not None:
+            self.critic_features[0] = source.critic_features[source.steps]
         if self.action_masks is not None and source.action_masks is not None:
             self.action_masks[0] = source.action_masks[source.steps]
         self.truncations.clear()
@@ -69,6 +79,7 @@ class Truncation:
     step: int
     env_ids: Int64s
     features: Float32s  # (env_ids, features)
+    critic_features: Float32s | None = None  # (env_ids, critic features); None: `features`
 
 
 @dataclass
@@ -98,6 +109,51 @@ class Encoder(Protocol):
 
     def encode(self, observations: Float32s, features: Float32s, masks: Bytes | None, /) -> None:
         """Write features and action masks."""
+
+
+class Actor(Protocol):
+    """Policy that samples the actions of a rollout, with its own copy of a learner's weights."""
+
+    @property
+    def state(self) -> Float32s | None:
+        """Recurrent state, (environments, state size); None if the policy has none."""
+
+    def load_state(self, state: Float32s, /) -> None:
+        """Set the recurrent state."""
+
+    def weights(self) -> Arrays:
+        """Weights by name, as `load_weights` takes them."""
+
+    def load_weights(self, weights: Arrays, /) -> None:
+        """Copy the weights of a learner."""
+
+    def logits(self, features: Float32s, masks: Bytes | None, /) -> Float32s:
+        """Logits of the actions before masking; the next call may overwrite them."""
+
+    def sample(
+        self,
+        features: Float32s,
+        masks: Bytes | None,
+        uniforms: Float32s,
+        actions: Int64s,
+        log_probs: Float32s,
+        /,
+    ) -> None:
+        """Write one action per environment and its log probability; advances the state.
+
+        Args:
+            features: (environments, features).
+            masks: Allowed actions, (environments, actions).
+            uniforms: Random numbers in [0, 1), (environments,).
+            actions: Is filled with the actions.
+            log_probs: Is filled with their log probabilities.
+        """
+
+    def reset(self, env_ids: Int64s, /) -> None:
+        """Clear the recurrent state of environments whose episode ended."""
+
+    def close(self) -> None:
+        """Stop the threads."""
 
 
 class ObservationEncoder:
@@ -151,6 +207,7 @@ class EnvSampler:
         self._active: Bools = np.arange(n_envs) < total_episodes
         self._returns = np.zeros(n_envs)
         self._lengths = np.zeros(n_envs, np.int64)
+        self._reward_weights: Float32s | None = None  # by step of the episode
         self._env_actions: Int64s = np.zeros(n_envs, np.int64)
         self._has_order = len(getattr(envs, "counters", ())) > 0  # counted by the core
 
@@ -158,6 +215,16 @@ class EnvSampler:
     def is_finished(self) -> bool:
         """Whether all episodes have ended."""
         return self.ended_episodes == self.total_episodes
+
+    @property
+    def restores_episodes(self) -> bool:
+        """Whether `restore` continues unfinished episodes instead of starting new ones."""
+        return isinstance(self.envs, NativeVectorEnv)
+
+    def weight_rewards(self, lengths: Sequence[int]) -> None:
+        """Count every reward once per length that is still running; the longest ends the value."""
+        steps = np.arange(max(lengths))
+        self._reward_weights = np.sum([steps < length for length in lengths], 0, np.float32)
 
     def draw_orders(self, rng: np.random.Generator) -> None:
         """Draw a workflow order per episode, from the first episodes on."""
@@ -169,18 +236,20 @@ class EnvSampler:
         observations, _ = self.envs.reset(seed=seed)
         self._encode(_as_floats(observations), rollout, 0)
 
-    def collect(self, actor: MlpForward, rollout: Rollout) -> FinishedEpisodes:
+    def collect(self, actor: Actor, rollout: Rollout) -> FinishedEpisodes:
         """Fill the rollout, or its first rows if the run's last episode ends earlier."""
         finished = FinishedEpisodes()
+        rollout.initial_state = None if actor.state is None else actor.state.copy()
         uniforms = self._rng.random(rollout.rewards.shape, np.float32)
-        with torch.inference_mode():
-            for step in range(rollout.shape.steps):
-                rollout.counted[step] = self._active
-                self._sample_actions(actor, rollout, step, uniforms[step])
-                self._step_envs(rollout, step, finished)
-                rollout.steps = step + 1
-                if self.is_finished:
-                    break
+        for step in range(rollout.shape.steps):
+            rollout.counted[step] = self._active
+            self._sample_actions(actor, rollout, step, uniforms[step])
+            self._step_envs(rollout, step, finished)
+            rollout.steps = step + 1
+            if actor.state is not None:
+                actor.reset(np.flatnonzero(rollout.dones[step]))
+            if self.is_finished:
+                break
         return finished
 
     def state(self) -> tuple[Arrays, State]:
@@ -191,7 +260,7 @@ class EnvSampler:
             "collector.active": self._active.copy(),
         }
         if isinstance(self.encoder, FeatureEncoder):
-            arrays["collector.memories"] = self.encoder.history.copy()
+            arrays |= {f"collector.{name}": a for name, a in self.encoder.state().items()}
         if isinstance(self.envs, NativeVectorEnv):
             games = self.envs.save(np.arange(self.envs.num_envs))
             arrays["collector.games"] = np.frombuffer(b"".join(games), np.uint8)
@@ -227,7 +296,9 @@ class EnvSampler:
         self._lengths[:] = arrays["collector.lengths"]
         self._active[:] = arrays["collector.active"]
         if isinstance(self.encoder, FeatureEncoder):
-            self.encoder.history[:] = arrays["collector.memories"]
+            self.encoder.restore(
+                {name.removeprefix("collector."): array for name, array in arrays.items()}
+            )
         bounds = np.cumsum(arrays["collector.game_sizes"])[:-1]
         games = [game.tobytes() for game in np.split(arrays["collector.games"], bounds)]
         if len(games) != self.envs.num_envs:
@@ -236,15 +307,13 @@ class EnvSampler:
         self._encode(_as_floats(self.envs.observations), rollout, 0)
 
     def _sample_actions(
-        self, actor: MlpForward, rollout: Rollout, step: int, uniforms: Float32s
+        self, actor: Actor, rollout: Rollout, step: int, uniforms: Float32s
     ) -> None:
-        with stage("policy_forward"):
-            logits = actor.forward(torch.from_numpy(rollout.features[step])).numpy()
-        with stage("sampling"):
-            masks = None if rollout.action_masks is None else rollout.action_masks[step]
-            actions = rollout.actions[step]
-            _core.sample_choices(logits, masks, uniforms, actions, rollout.log_probs[step])
-            np.take(self.encoder.action_indices, actions, out=self._env_actions)
+        masks = None if rollout.action_masks is None else rollout.action_masks[step]
+        actions = rollout.actions[step]
+        actor.sample(rollout.features[step], masks, uniforms, actions, rollout.log_probs[step])
+        # All actions are in range; `clip` only saves a copy, which NumPy makes to raise errors.
+        self.encoder.action_indices.take(actions, out=self._env_actions, mode="clip")
 
     def _step_envs(self, rollout: Rollout, step: int, finished: FinishedEpisodes) -> None:
         if self.tracker is not None:
@@ -255,17 +324,20 @@ class EnvSampler:
                 self._env_actions
             )
         self._returns += rewards
-        self._lengths += 1
         if self._has_order:
             rewards = rewards + self.envs.alignment  # type: ignore[attr-defined] # native only
         elif self.tracker is not None:
             rewards = rewards + self.tracker.alignment
+        if self._reward_weights is not None:
+            rewards = rewards * self._reward_weights[self._lengths]
+        self._lengths += 1
         np.multiply(rewards, self._reward_scale, out=rollout.rewards[step], casting="same_kind")
         dones = rollout.dones[step]
         np.logical_or(terminations, truncations, out=dones)
         observed = _as_floats(observations)
-        if dones.any():
-            truncated = truncations & ~terminations
+        if np.count_nonzero(dones):  # faster than `any`
+            has_next_value = self._reward_weights is None
+            truncated = truncations & ~terminations & has_next_value
             self._end_episodes(rollout, step, observed, infos["final_obs"], truncated)
             self._count_episodes(np.flatnonzero(dones), infos, finished)
         else:
@@ -275,6 +347,14 @@ class EnvSampler:
     def _encode(self, observations: Float32s, rollout: Rollout, step: int) -> None:
         masks = None if rollout.action_masks is None else rollout.action_masks[step]
         self.encoder.encode(observations, rollout.features[step], masks)
+        if rollout.critic_features is not None:
+            self._write_critic_features(rollout.features[step], rollout.critic_features[step])
+
+    def _write_critic_features(
+        self, features: Float32s, critic_features: Float32s, *, final: bool = False
+    ) -> None:
+        core = self.envs.batch.core  # type: ignore[attr-defined] # native only
+        core.write_critic_features(features, critic_features, final)
 
     def _end_episodes(
         self, rollout: Rollout, step: int, observed: Float32s, final_obs: Any, truncated: Bools
@@ -289,7 +369,14 @@ class EnvSampler:
             features = np.empty((len(last), self.encoder.size), np.float32)
             self.encoder.encode(last, features, None)
             env_ids = np.flatnonzero(truncated)
-            rollout.truncations.append(Truncation(step, env_ids, features[env_ids]))
+            critic_features = None
+            if rollout.shape.critic_features:
+                rows = np.empty((len(last), rollout.shape.critic_features), np.float32)
+                self._write_critic_features(features, rows, final=True)
+                critic_features = rows[env_ids]
+            rollout.truncations.append(
+                Truncation(step, env_ids, features[env_ids], critic_features)
+            )
         self.encoder.reset(ended)
         if self._order_rng is not None:
             self._start_orders(ended)

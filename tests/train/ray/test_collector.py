@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ray
 
 TWO_ACTORS = SHORT.with_settings(
     backend="ray", ray_actors=2, overlap=True, order="reverse", order_input=True,
-    early_stopping=False,
+    early_stopping=False, belief=True, critic_inputs="true",
 )  # fmt: skip
 
 
@@ -60,6 +60,11 @@ def results_of(path: Path) -> dict[str, Any]:
         pytest.param(
             {"overlap": True, "universal": True, "order_input": True},
             id="async",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            {"belief": True, "critic_inputs": "true", "red_agent": "b_line:0.6+meander:0.4"},
+            id="belief",
             marks=pytest.mark.soak,
         ),
         pytest.param(

@@ -1,6 +1,7 @@
 """Collector whose rollout workers are Ray actors."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,8 @@ from cagepool.train.collectors import (
     split_shards,
 )
 from cagepool.train.config import TrainConfig
-from cagepool.train.learner import set_torch_threads
-from cagepool.train.networks import Networks
 from cagepool.train.ray import cluster_connection
-from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State, Truncation
+from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State
 from cagepool.types import Arrays
 
 ACTOR_START_SECONDS = 180.0
@@ -47,13 +46,7 @@ class RayCollector:
             shapes = [worker.wait_started() for worker in self._workers]
             self._stack = started.pop_all()
         first = shapes[0]
-        self.shape = RolloutShape(
-            first.steps,
-            sum(shape.n_envs for shape in shapes),
-            first.features,
-            first.actions,
-            first.masked,
-        )
+        self.shape = replace(first, n_envs=sum(shape.n_envs for shape in shapes))
         self._rollout = Rollout(self.shape)
         self._weights: Any = None  # object reference to the weights of the pending rollout
 
@@ -77,9 +70,12 @@ class RayCollector:
         """Whether a rollout is being collected."""
         return self._weights is not None
 
-    def start(self, networks: Networks) -> None:
-        """Send the policy to all actors and let them collect."""
-        self._start(networks.arrays())
+    def start(self, weights: Arrays) -> None:
+        """Send the weights to all actors and let them collect."""
+        self._weights = ray.put(weights)
+        for worker in self._workers:
+            if not worker.is_finished:
+                worker.start(self._weights)
 
     def wait(self) -> CollectedRollout:
         """Wait for all actors and merge their rollouts."""
@@ -117,17 +113,11 @@ class RayCollector:
             own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
             worker.restore((own, state["actors"][number]))
         if state["ahead"]:
-            self._start(policy_weights(arrays))
+            self.start(policy_weights(arrays))
 
     def close(self) -> None:
         """Stop the actors, and the cluster if it was started for them."""
         self._stack.close()
-
-    def _start(self, weights: Arrays) -> None:
-        self._weights = ray.put(weights)
-        for worker in self._workers:
-            if not worker.is_finished:
-                worker.start(self._weights)
 
     def _close_workers(self) -> None:
         for worker in self._workers:
@@ -217,7 +207,6 @@ class _Actor:
         self._shard = shard
 
     def start(self) -> tuple[RolloutShape, Snapshot]:
-        set_torch_threads(1)  # as in the trainer: sums are rounded alike
         self._worker = RolloutWorker(self._config, self._shard)
         return self._worker.shape, self._worker.state()
 
@@ -225,7 +214,7 @@ class _Actor:
         self._worker.restore(*snapshot)
 
     def collect(self, weights: Arrays) -> tuple[CollectedRollout, Snapshot]:
-        self._worker.networks.load_arrays(weights)
+        self._worker.actor.load_weights(weights)
         return self._worker.collect(), self._worker.state()
 
 
@@ -257,12 +246,17 @@ def _write_columns(
         return
     for name in ("actions", "log_probs", "rewards", "dones", "counted"):
         getattr(rollout, name)[:steps, columns] = getattr(part.rollout, name)[:steps]
-    rollout.features[: steps + 1, columns] = part.rollout.features[: steps + 1]
-    if rollout.action_masks is not None and part.rollout.action_masks is not None:
-        rollout.action_masks[: steps + 1, columns] = part.rollout.action_masks[: steps + 1]
+    for name in ("features", "critic_features", "action_masks"):
+        whole, own = getattr(rollout, name), getattr(part.rollout, name)
+        if whole is not None:
+            whole[: steps + 1, columns] = own[: steps + 1]
+    if part.rollout.initial_state is not None:
+        if rollout.initial_state is None:
+            size = part.rollout.initial_state.shape[1]
+            rollout.initial_state = np.zeros((rollout.shape.n_envs, size), np.float32)
+        rollout.initial_state[columns] = part.rollout.initial_state
     rollout.truncations += [
-        Truncation(end.step, end.env_ids + first, end.features.copy())
-        for end in part.rollout.truncations
+        replace(end, env_ids=end.env_ids + first) for end in part.rollout.truncations
     ]
 
 

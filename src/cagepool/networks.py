@@ -1,0 +1,222 @@
+"""Networks of a policy in PyTorch: the built-in ones, and the protocol of your own.
+
+A network is any `torch.nn.Module` that is created with a `NetworkSpec` and whose `forward` turns
+`NetworkInputs` into `NetworkOutputs`; `docs/own-networks.md` is a tutorial. A recurrent network has
+an attribute `state_size`. Parameters whose name starts with `critic` are the critic's: the
+gradients of actor and critic are clipped separately.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from cagepool._lookup import is_reference, load_object
+from cagepool.types import Arrays
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+SIZES = "network.sizes"  # in a checkpoint: sizes of the inputs and outputs
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """Sizes of a network, and the settings of the run that describe it."""
+
+    features: int  # inputs of the actor
+    critic_features: int  # inputs of the critic
+    actions: int
+    hidden: tuple[int, ...] = (64, 64)  # --hidden
+    critic_hidden: tuple[int, ...] = (64, 64)  # --critic-hidden, by default --hidden
+    activation: str = "tanh"  # --activation
+
+
+class NetworkInputs(NamedTuple):
+    """Inputs of a network: consecutive steps of several games, in which no episode ends."""
+
+    features: torch.Tensor  # (steps, rows, features)
+    critic_features: torch.Tensor | None  # (steps, rows, critic features); None: values not needed
+    action_masks: torch.Tensor | None  # (steps, rows, actions), true where allowed
+    state: torch.Tensor  # (rows, state_size), before the first step; zeros when an episode starts
+
+
+class NetworkOutputs(NamedTuple):
+    """Outputs of a network."""
+
+    logits: torch.Tensor  # (steps, rows, actions); masked by the trainer
+    values: torch.Tensor | None  # (steps, rows); may be None if `critic_features` is
+    state: torch.Tensor  # (rows, state_size), after the last step
+
+
+class MlpNetwork(nn.Module):
+    """Actor and critic: two MLPs that share no weights."""
+
+    def __init__(self, spec: NetworkSpec) -> None:
+        """Initialize both with orthogonal weights."""
+        super().__init__()
+        self.actor = make_mlp((spec.features, *spec.hidden, spec.actions), spec.activation)
+        self.critic = make_mlp((spec.critic_features, *spec.critic_hidden, 1), spec.activation)
+        # A small gain on the actor's last layer: an almost uniform policy at the start.
+        initialize(self.actor, last_gain=0.01)
+        initialize(self.critic, last_gain=1.0)
+
+    def forward(self, inputs: NetworkInputs) -> NetworkOutputs:
+        """Logits and values of each row on its own."""
+        critic = inputs.critic_features
+        values = None if critic is None else self.critic(critic)[..., 0]
+        return NetworkOutputs(self.actor(inputs.features), values, inputs.state)
+
+
+class GruNetwork(nn.Module):
+    """Actor with a gated recurrent unit (GRU), and a critic that also sees the actor's memory.
+
+    The hidden widths are those of an encoder, the last one that of the GRU. The critic is an MLP;
+    its gradient does not reach the memory.
+    """
+
+    def __init__(self, spec: NetworkSpec) -> None:
+        """Initialize with orthogonal weights."""
+        super().__init__()
+        *encoder, self.state_size = spec.hidden
+        widths = (spec.features, *encoder)
+        self.encoder = make_mlp(widths, spec.activation, activate_last=True)
+        self.gru = nn.GRU(widths[-1], self.state_size)
+        self.actor = nn.Linear(self.state_size, spec.actions)
+        critic_inputs = spec.critic_features + self.state_size
+        self.critic = make_mlp((critic_inputs, *spec.critic_hidden, 1), spec.activation)
+        initialize(self.encoder, last_gain=2**0.5)
+        initialize(nn.Sequential(self.actor), last_gain=0.01)
+        initialize(self.critic, last_gain=1.0)
+
+    def forward(self, inputs: NetworkInputs) -> NetworkOutputs:
+        """Logits and values of the steps; the state is the memory of the GRU."""
+        memory, state = self.gru(self.encoder(inputs.features), inputs.state[None])
+        values = None
+        if inputs.critic_features is not None:
+            seen = torch.cat([inputs.critic_features, memory.detach()], -1)
+            values = self.critic(seen)[..., 0]
+        return NetworkOutputs(self.actor(memory), values, state[0])
+
+
+BUILT_IN: dict[str, type[nn.Module]] = {"mlp": MlpNetwork, "gru": GruNetwork}
+
+
+def make_network(name: str, spec: NetworkSpec, seed: int = 0) -> nn.Module:
+    """Create a network on the CPU; weights that PyTorch draws come from the seed.
+
+    Args:
+        name: `mlp`, `gru` or `module:Class`.
+        spec: Sizes and settings.
+        seed: Random seed of the weights; the global generator keeps its state.
+
+    Raises:
+        ValueError: there is no such class, it is not a `torch.nn.Module`, it raises, or its
+            outputs have other shapes than the protocol says.
+    """
+    made = load_object(name, "network") if is_reference(name) else BUILT_IN[name]
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.manual_seed(seed)
+        try:
+            network = made(spec)
+        except Exception as error:  # whatever the user's class raises
+            raise ValueError(f"network {name} must be made of a NetworkSpec: {error!r}") from error
+    if not isinstance(network, nn.Module):
+        raise ValueError(f"network {name} must be a torch.nn.Module, got {type(network).__name__}")
+    other = {str(weights.dtype) for weights in network.parameters()} - {"torch.float32"}
+    if other:
+        raise ValueError(f"weights of network {name} must be float32, got {', '.join(other)}")
+    check_outputs(name, network, spec)
+    return network
+
+
+def state_size(network: nn.Module) -> int:
+    """Size of the recurrent state of a game; 0: the network has no memory."""
+    return int(getattr(network, "state_size", 0))
+
+
+def check_outputs(name: str, network: nn.Module, spec: NetworkSpec) -> None:
+    """Call a network on zeros and check the shapes of its outputs.
+
+    Raises:
+        ValueError: it raises, or an output has another shape than the protocol says.
+    """
+    steps, rows = 2, 3
+    size = state_size(network)
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.no_grad():
+        inputs = NetworkInputs(
+            torch.zeros(steps, rows, spec.features),
+            torch.zeros(steps, rows, spec.critic_features),
+            torch.ones(steps, rows, spec.actions, dtype=torch.bool),
+            torch.zeros(rows, size),
+        )
+        try:
+            outputs = NetworkOutputs(*network(inputs))
+        except Exception as error:  # whatever the user's module raises
+            raise ValueError(f"network {name} must take NetworkInputs: {error!r}") from error
+    expected = NetworkOutputs((steps, rows, spec.actions), (steps, rows), (rows, size))  # type: ignore[arg-type]
+    for field, found, shape in zip(NetworkOutputs._fields, outputs, expected, strict=True):
+        given = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        if given != shape:
+            raise ValueError(f"network {name}: {field} must have shape {shape}, got {given}")
+
+
+def network_arrays(network: nn.Module) -> Arrays:
+    """Weights and buffers by name; on the CPU, they share memory with the network."""
+    return {name: values.detach().cpu().numpy() for name, values in network.state_dict().items()}
+
+
+def load_network_arrays(network: nn.Module, arrays: Arrays) -> None:
+    """Copy weights and buffers from arrays.
+
+    Raises:
+        ValueError: an array is missing, has another shape or is not finite.
+    """
+    _check_shapes(network, arrays)
+    with torch.no_grad():
+        for name, values in network.state_dict().items():
+            loaded = torch.from_numpy(arrays[name].copy())
+            if not torch.isfinite(loaded).all():
+                raise ValueError(f"the weights {name} must be finite, they are not")
+            values.copy_(loaded)
+
+
+def check_array_shapes(name: str, spec: NetworkSpec, arrays: Arrays) -> None:
+    """Check that arrays fit a built-in network without allocating its weights.
+
+    Raises:
+        ValueError: there is no such network, or an array is missing or has another shape.
+    """
+    if name not in BUILT_IN:
+        raise ValueError(f"network must be {', '.join(BUILT_IN)} or module:Class, got {name!r}")
+    with torch.device("meta"):
+        _check_shapes(BUILT_IN[name](spec), arrays)
+
+
+def _check_shapes(network: nn.Module, arrays: Arrays) -> None:
+    for name, values in network.state_dict().items():
+        shape = arrays[name].shape if name in arrays else "none"
+        if shape != tuple(values.shape):
+            raise ValueError(
+                f"the weights {name} must have shape {tuple(values.shape)}, got {shape}"
+            )
+
+
+def make_mlp(
+    widths: Sequence[int], activation: str, *, activate_last: bool = False
+) -> nn.Sequential:
+    """Linear layers of these widths with activations between them, and after them if asked for."""
+    modules: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        modules += [nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
+    return nn.Sequential(*(modules if activate_last else modules[:-1]))
+
+
+def initialize(network: nn.Sequential, last_gain: float) -> None:
+    """Orthogonal weights with gain sqrt(2), `last_gain` in the last layer, and biases of zero."""
+    linear = [layer for layer in network if isinstance(layer, nn.Linear)]
+    for layer in linear:
+        gain = last_gain if layer is linear[-1] else 2**0.5
+        nn.init.orthogonal_(layer.weight, gain)
+        nn.init.zeros_(layer.bias)
