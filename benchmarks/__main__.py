@@ -49,14 +49,27 @@ def benches(options: Options) -> dict[str, Bench]:
         )
         return measure_sustained(config, progress)
 
+    def train_peers(progress: Progress, *, quick: bool) -> Figures:
+        from benchmarks.suites.train_peers import TrainPeersConfig, measure_train_peers
+
+        pace = QUICKEST if quick else Pace(repetitions=9, seconds=0.5)
+        config = TrainPeersConfig(other_build=options.other_build, pace=pace)
+        return measure_train_peers(config, progress)
+
     return {
         "engine_peers": Bench("engine compared with other engines", engine_peers),
+        "train_peers": Bench("trainer compared with that of another build", train_peers),
         "true_state": Bench("cost of reading the true state", _true_state),
         "memory": Bench("memory of games and workers", _memory),
         "sustained": Bench("episodes per second for a minute", sustained),
         "cyborg": Bench("CybORG in worker processes", _cyborg, {"CybORG": "see docs/cyborg.md"}),
         "rllib": Bench("RLlib on native pools", _rllib, {"ray": "pip install 'cagepool[ray]'"}),
         "ray": Bench("training with Ray actors", _ray, {"ray": "pip install 'cagepool[ray]'"}),
+        "jax_training": Bench(
+            "training in JAX, several seeds against one",
+            _jax_training,
+            {"jax": "pip install 'cagepool[jax]'"},
+        ),
     }
 
 
@@ -95,6 +108,13 @@ def _ray(progress: Progress, *, quick: bool) -> Figures:
 
     small = RayConfig(pace=QUICKEST, n_envs=20, update_steps=20, actors=(1,))
     return measure_ray(small if quick else RayConfig(), progress)
+
+
+def _jax_training(progress: Progress, *, quick: bool) -> Figures:
+    from benchmarks.suites.jax_training import JaxTrainingConfig, measure_jax_training
+
+    small = JaxTrainingConfig(repetitions=2, seeds=(1, 2), updates=1, n_envs=8, n_steps=10)
+    return measure_jax_training(small if quick else JaxTrainingConfig(), progress)
 
 
 def parse(arguments: list[str] | None = None) -> Options:

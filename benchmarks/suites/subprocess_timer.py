@@ -64,12 +64,24 @@ def time_other_build(folder: Path, games: int, red: str) -> SubprocessTimer:
     Raises:
         ValueError: the folder has no build.
     """
+    return SubprocessTimer([*_command_in_build(folder, "time_batch.py"), str(games), red])
+
+
+def time_other_training(folder: Path, work: str, threads: int) -> SubprocessTimer:
+    """Start a timer of the trainer of such a build; `work` is collection or training.
+
+    Raises:
+        ValueError: the folder has no build.
+    """
+    return SubprocessTimer([*_command_in_build(folder, "time_training.py"), work, str(threads)])
+
+
+def _command_in_build(folder: Path, script: str) -> list[str]:
     if not list(folder.glob("cagepool/_core*")):
         raise ValueError(f"other_build must be a folder with a build of cagepool, got {folder}")
     # -S hides an editable install, and with it the folder of the libraries.
     libraries = Path(np.__file__).parents[1]
-    script = [str(SCRIPTS / "time_batch.py"), str(folder), str(libraries)]
-    return SubprocessTimer([sys.executable, "-S", *script, str(games), red])
+    return [sys.executable, "-S", str(SCRIPTS / script), str(folder), str(libraries)]
 
 
 def time_cyborg(python: str, red: str) -> SubprocessTimer:

@@ -131,6 +131,23 @@ nb::bytes sample_game(const BeliefFilter& self, std::int64_t id, std::uint64_t s
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+void write_probabilities_of(const BeliefFilter& self, nb::handle ids,
+                            const nb::typed<nb::list, nb::bytes>& blobs, nb::handle out) {
+  const std::vector<std::int64_t> games = ids_of(ids);
+  const Row<double> probabilities(out, "probabilities");
+  probabilities.check_rows(games.size());
+  if (blobs.size() != games.size())
+    throw std::invalid_argument("there must be one snapshot per game, got " +
+                                std::to_string(blobs.size()) + " for " +
+                                std::to_string(games.size()) + " games");
+  for (std::size_t i = 0; i < games.size(); ++i) {
+    nb::bytes blob;
+    if (!nb::try_cast(blobs[i], blob)) throw nb::type_error("a snapshot must be bytes");
+    const Blob bytes(static_cast<const std::uint8_t*>(blob.data()), blob.size());
+    probabilities.span()[i] = self.probability_of(games[i], read_snapshot(bytes));
+  }
+}
+
 using Totals = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, double>;
 
 Totals totals_of(const BeliefFilter& self) {
@@ -204,6 +221,12 @@ void bind_belief(nb::module_& m) {
            "Replace the beliefs of all games by saved ones; nothing changes if they are refused.")
       .def("sample", &sample_game, "id"_a, "seed"_a, "horizon"_a,
            "Draw a game from the belief; returns a snapshot.")
+      .def("write_probabilities_of", &write_probabilities_of, "ids"_a.none(), "blobs"_a,
+           "probabilities"_a.none(),
+           nb::sig("def write_probabilities_of(self, ids: numpy.typing.NDArray[numpy.int64], "
+                   "blobs: list[bytes], probabilities: numpy.typing.NDArray[numpy.float64]) -> "
+                   "None"),
+           "Write the probability of one snapshot per game of `ids`.")
       .def("totals", &totals_of,
            "Updates, hypotheses after them, updates that left no red, dropped hypotheses and "
            "dropped probability, over the life of the filter.");

@@ -329,6 +329,28 @@ BeliefTotals BeliefFilter::totals() const {
   return totals;
 }
 
+double BeliefFilter::probability_of(std::int64_t id, const Snapshot& snapshot) const {
+  const CallGuard lock = guard();
+  const std::size_t index = checked_id(id);
+  const BeliefState& state = states_[index];
+  Game game = snapshot.game;
+  if (game.step != state.step || game.observation != state.observation ||
+      snapshot.true_state.decoys != state.decoys)
+    return 0.0;
+  game.key = 0;
+  game.observation = 0;
+  game.return_tenths = 0;
+  game.step = 0;
+  game.horizon = 0;
+  game.phase = Phase::kRunning;
+  if (state.step != 0) reduce(game);
+  double probability = 0.0;
+  for (const auto& [hypothesis, weight] : hypotheses(index)) {
+    if (std::memcmp(&hypothesis, &game, sizeof game) == 0) probability += weight;
+  }
+  return probability;
+}
+
 Snapshot BeliefFilter::snapshot_of(const BeliefState& state, const Game& game, std::uint64_t seed,
                                    std::uint16_t horizon) const {
   Snapshot snapshot{};
@@ -391,6 +413,9 @@ void BeliefFilter::check_state(const BeliefState& state,
   for (const auto& [game, weight] : hypotheses) {
     check(weight > 0.0, "weights");
     sum += weight;
+    // Before anything reads them: flags and sets, of which `snapshot_of` makes a session log.
+    check(has_valid_values(game) && (game.privileged & (game.user_seen | game.user_unseen)) == 0,
+          "values");
     check(std::ranges::any_of(initial_,
                               [&](const Hypothesis& h) { return h.game.red == game.red; }) &&
               game.edition == config_.edition && game.phase == Phase::kRunning,

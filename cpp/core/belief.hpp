@@ -97,6 +97,9 @@ class BeliefFilter {
   /// A game whose observation no hypothesis can give has none from then on, until its reset.
   void update(std::span<const std::int64_t> ids, std::span<const std::int64_t> actions,
               std::span<const std::uint64_t> observations);
+  /// Probability of a state, or of others with the same future; 0 if its time, its observation or
+  /// its decoys are not those of the belief.
+  double probability_of(std::int64_t id, const Snapshot& snapshot) const;
   /// Draw a game from the belief, as a snapshot with a random stream of its own.
   Snapshot sample(std::int64_t id, std::uint64_t seed, std::uint16_t horizon) const;
 

@@ -107,13 +107,10 @@ bool has_valid_time(const Snapshot& snapshot) {
 bool has_valid_enums(const Snapshot& snapshot) {
   const Game& game = snapshot.game;
   const GameConfig& config = snapshot.config;
-  return is_within(game.phase, Phase::kRunning, Phase::kOver) && game.horizon == config.horizon &&
-         is_within(game.red, Red::kBLine, Red::kGiven) &&
-         (config.reds & bit(static_cast<int>(game.red))) != 0 && game.edition == config.edition &&
-         is_within(game.last_success, Success::kUnknown, Success::kTrue) &&
-         is_flag(game.ot_pid_known) && is_flag(game.ot_service_known) &&
-         is_flag(game.last_scan_empty) && is_flag(game.reached_12) && is_flag(game.green) &&
-         game.green == (config.green != 0) && game.unused == Game{}.unused;
+  return has_valid_values(game) && game.phase != Phase::kUnstarted &&
+         game.horizon == config.horizon && (config.reds & bit(static_cast<int>(game.red))) != 0 &&
+         game.edition == config.edition && game.green == (config.green != 0) &&
+         game.unused == Game{}.unused;
 }
 
 /// Decoys that can ever be placed on a host, as bits.
@@ -238,6 +235,16 @@ void check_fits(const BatchView& batch, const Snapshot& snapshot) {
 
 }  // namespace
 
+bool has_valid_values(const Game& game) {
+  const Mask hosts = game.privileged | game.user_seen | game.user_unseen;
+  return is_within(game.phase, Phase::kUnstarted, Phase::kOver) &&
+         is_within(game.red, Red::kBLine, Red::kGiven) && game.edition <= Edition::kLeaderboard &&
+         is_within(game.last_success, Success::kUnknown, Success::kTrue) &&
+         is_flag(game.ot_pid_known) && is_flag(game.ot_service_known) &&
+         is_flag(game.last_scan_empty) && is_flag(game.reached_12) && is_flag(game.green) &&
+         (hosts & ~kAllHosts) == 0;
+}
+
 void check_possible(const Snapshot& snapshot) {
   const auto check = [&snapshot](bool (*is_valid)(const Snapshot&), const char* part) {
     if (is_valid(snapshot)) return;
@@ -303,7 +310,7 @@ std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id) {
                    .session_log = {log.begin(), log.end()}});
 }
 
-Snapshot read_snapshot(const BatchView& batch, Blob blob) {
+Snapshot read_snapshot(Blob blob) {
   Header header{};
   read_front(blob, header);
   if (header.magic != kMagic)
@@ -324,6 +331,11 @@ Snapshot read_snapshot(const BatchView& batch, Blob blob) {
   read_front(blob, snapshot.moves);
   snapshot.session_log.assign(blob.begin(), blob.end());
   check_possible(snapshot);
+  return snapshot;
+}
+
+Snapshot read_snapshot(const BatchView& batch, Blob blob) {
+  Snapshot snapshot = read_snapshot(blob);
   check_fits(batch, snapshot);
   return snapshot;
 }

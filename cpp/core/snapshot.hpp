@@ -33,11 +33,17 @@ void derive_true_state(Snapshot& snapshot);
 /// Serialize a snapshot.
 std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot);
 
+/// Whether all flags, enumerations and sets of hosts of a game have values of their types.
+bool has_valid_values(const Game& game);
+
 /// Throw std::invalid_argument unless a game can reach this state, as far as a single state shows.
 void check_possible(const Snapshot& snapshot);
 
-/// Parse a serialized game. Throws std::invalid_argument if the bytes are damaged, of another
-/// version, or of a game that the batch cannot hold.
+/// Parse a serialized game. Throws std::invalid_argument if the bytes are damaged or of another
+/// version.
+Snapshot read_snapshot(Blob blob);
+
+/// Parse a serialized game that the batch can hold; throws std::invalid_argument if it cannot.
 Snapshot read_snapshot(const BatchView& batch, Blob blob);
 
 /// Replace a game by a snapshot.

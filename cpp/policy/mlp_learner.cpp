@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kPartRows = 256;
 constexpr std::size_t kMaxParts = 16;
 constexpr std::size_t kParametersPerPart = 4096;
+constexpr std::size_t kCacheLine = 64;  // bytes
 
 std::size_t part_count(std::size_t rows, std::size_t rows_per_part) {
   return (rows + rows_per_part - 1) / rows_per_part;
@@ -46,6 +47,7 @@ struct MlpLearner::Workspace {
     const bool is_shared = minibatch.actor_features.data() == minibatch.critic_features.data();
     actor_inputs.assign(minibatch.actor_features, learner.actor_.inputs(), rows);
     if (!is_shared) critic_inputs.assign(minibatch.critic_features, learner.critic_.inputs(), rows);
+    prefetch(minibatch.rollout, rows);
     const std::size_t actor_size = learner.actor_.size();
     const auto logits = actor.forward(parameters.first(actor_size), actor_inputs);
     const auto values =
@@ -77,6 +79,22 @@ struct MlpLearner::Workspace {
   SparseRows transposed_inputs;
 
  private:
+  /// Fetch what the loss needs of some rows, which are in random order, during the forward passes.
+  /// Inlined, because the compiler drops calls of functions that only prefetch.
+  [[gnu::always_inline]] void prefetch(const RolloutRows& rollout,
+                                       std::span<const std::int64_t> rows) const {
+    const std::size_t choices = learner.actor_.outputs();
+    for (const std::int64_t number : rows) {
+      const auto row = static_cast<std::size_t>(number);
+      for (const std::span values :
+           {rollout.log_probabilities, rollout.advantages, rollout.values, rollout.returns})
+        __builtin_prefetch(&values[row]);
+      if (rollout.masks.empty()) continue;
+      for (std::size_t choice = 0; choice < choices; choice += kCacheLine)
+        __builtin_prefetch(&rollout.masks[row * choices + choice]);
+    }
+  }
+
   PpoLossParts write_output_gradients(MatrixRows<const float> logits,
                                       MatrixRows<const float> values, const Minibatch& minibatch,
                                       RowRange block, const PpoLossConfig& config) {

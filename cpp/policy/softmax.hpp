@@ -1,7 +1,6 @@
 #pragma once
 // Masked softmax of one row of logits: sampling, log-probability, entropy and gradient.
 
-#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -87,9 +86,12 @@ class Softmax {
       Lanes loaded = all_lanes(kMaskedLogit);
       std::memcpy(&loaded, &logits[first], sizeof(float) * lanes);
       if (mask != nullptr) {
-        ByteLanes allowed{};
-        std::memcpy(&allowed, &mask[first], lanes);
-        loaded = __builtin_convertvector(allowed, IntLanes) != 0 ? loaded : all_lanes(kMaskedLogit);
+        // A loop over arrays: the compiler converts vectors of bytes one by one.
+        std::array<std::int32_t, kLanes> wide{};
+        for (std::size_t i = 0; i < lanes; ++i) wide[i] = mask[first + i];
+        IntLanes allowed;
+        std::memcpy(&allowed, wide.data(), sizeof allowed);
+        loaded = allowed != 0 ? loaded : all_lanes(kMaskedLogit);
       }
       logits_[block].lanes = loaded;
       most = loaded > most ? loaded : most;
@@ -97,9 +99,7 @@ class Softmax {
     const std::size_t whole = count_ / kLanes;
     for (std::size_t block = 0; block < whole; ++block) load_block(block, kLanes);
     if (whole < logits_.size()) load_block(whole, count_ % kLanes);
-    float highest = most[0];
-    for (std::size_t i = 1; i < kLanes; ++i) highest = std::max(highest, most[i]);
-    return highest;
+    return highest_lane(most);
   }
 
   /// The first choice of a block whose cumulative weight within the block exceeds the target.

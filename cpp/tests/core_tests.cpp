@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "core/batch.hpp"
+#include "core/belief.hpp"
+#include "policy/belief_features.hpp"
 #include "tests/checks.hpp"
 
 namespace cagepool {
@@ -230,6 +232,80 @@ void test_a_restored_game_goes_on_as_the_saved_one() {
   }
 }
 
+/// Filters of the games of a world, one each, because they differ in edition and green.
+std::vector<std::unique_ptr<BeliefFilter>> filters_of(const Options& options,
+                                                      std::size_t capacity) {
+  std::vector<std::unique_ptr<BeliefFilter>> filters;
+  for (std::size_t id = 0; id < options.games; ++id) {
+    const BeliefConfig config{.prior = {1.0, 2.0, 1.0},
+                              .edition = id % 2 == 0 ? Edition::k21 : Edition::kLeaderboard,
+                              .green = id % 4 < 2,
+                              .capacity = capacity,
+                              .threads = 1};
+    filters.push_back(std::make_unique<BeliefFilter>(1, config));
+  }
+  return filters;
+}
+
+constexpr std::array<std::int64_t, 1> kOnlyGame{0};
+
+void test_beliefs_keep_the_truth_and_break_no_memory_rule() {
+  const Options options{.games = 40, .autoreset = Autoreset::kDisabled, .horizon = 70};
+  World world(options);
+  world.reset(3);
+  const auto whole = filters_of(options, 2000);
+  const auto small = filters_of(options, 3);
+  for (std::uint32_t step = 0; step < 69; ++step) {
+    const std::vector<std::int64_t> actions = world.actions(step, step % 3 == 0 ? kActionCount : 1);
+    world.batch.step(actions, {}, std::nullopt);
+    for (std::size_t id = 0; id < options.games; ++id) {
+      const std::array observation{world.batch.game(world.ids[id]).observation};
+      const std::array action{actions[id]};
+      whole[id]->update(kOnlyGame, action, observation);
+      small[id]->update(kOnlyGame, action, observation);
+      const Snapshot truth = read_snapshot(world.batch.save(world.ids[id]));
+      check(whole[id]->probability_of(0, truth) > 0.0);
+      check(small[id]->hypotheses(0).size() <= 3);
+      const BeliefRow<double> row = belief_row<double>(whole[id]->hypotheses(0));
+      check(row.privileged[kUser0] > 1.0 - 1e-9);
+      const Snapshot sampled = whole[id]->sample(0, step, 100);
+      check(whole[id]->probability_of(0, read_snapshot(to_bytes(sampled))) > 0.0);
+    }
+  }
+}
+
+void test_damaged_beliefs_are_refused_or_play_on() {
+  const Options options{.games = 8, .autoreset = Autoreset::kDisabled};
+  World world(options);
+  world.reset(4);
+  const auto filters = filters_of(options, 64);
+  for (std::uint32_t step = 0; step < 20; ++step) {
+    const std::vector<std::int64_t> actions = world.actions(step, 60);
+    world.batch.step(actions, {}, std::nullopt);
+    for (std::size_t id = 0; id < options.games; ++id) {
+      filters[id]->update(kOnlyGame, std::array{actions[id]},
+                          std::array{world.batch.game(world.ids[id]).observation});
+    }
+  }
+  for (const auto& filter : filters) {
+    const std::array state{filter->state(0)};
+    const std::vector<Hypothesis> good(filter->hypotheses(0).begin(), filter->hypotheses(0).end());
+    for (std::size_t at = 0; at < sizeof(Hypothesis) * 8; ++at) {
+      std::vector<Hypothesis> bad = good;
+      reinterpret_cast<std::uint8_t*>(bad.data())[at / 8] ^= static_cast<std::uint8_t>(1 << at % 8);
+      try {
+        filter->restore(state, bad);
+      } catch (const std::invalid_argument&) {
+        continue;
+      }
+      for (const int action : {0, 20, 140})
+        filter->update(kOnlyGame, std::array{std::int64_t{action}}, std::array{std::uint64_t{0}});
+    }
+    filter->restore(state, good);
+    check(filter->hypotheses(0).size() == good.size());
+  }
+}
+
 void test_damaged_snapshots_are_refused() {
   World world({.games = 3});
   world.reset(2);
@@ -282,6 +358,8 @@ int main() {
                                       test_an_error_in_a_thread_reaches_the_caller,
                                       test_a_second_caller_is_refused_and_changes_nothing,
                                       test_a_restored_game_goes_on_as_the_saved_one,
+                                      test_beliefs_keep_the_truth_and_break_no_memory_rule,
+                                      test_damaged_beliefs_are_refused_or_play_on,
                                       test_damaged_snapshots_are_refused,
                                       test_wrong_calls_are_refused_and_change_nothing};
   return run_tests(tests);

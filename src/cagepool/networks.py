@@ -29,6 +29,7 @@ class NetworkSpec:
     critic_features: int  # inputs of the critic
     actions: int
     hidden: tuple[int, ...] = (64, 64)  # --hidden
+    critic_hidden: tuple[int, ...] = (64, 64)  # --critic-hidden, by default --hidden
     activation: str = "tanh"  # --activation
 
 
@@ -56,7 +57,7 @@ class MlpNetwork(nn.Module):
         """Initialize both with orthogonal weights."""
         super().__init__()
         self.actor = make_mlp((spec.features, *spec.hidden, spec.actions), spec.activation)
-        self.critic = make_mlp((spec.critic_features, *spec.hidden, 1), spec.activation)
+        self.critic = make_mlp((spec.critic_features, *spec.critic_hidden, 1), spec.activation)
         # A small gain on the actor's last layer: an almost uniform policy at the start.
         initialize(self.actor, last_gain=0.01)
         initialize(self.critic, last_gain=1.0)
@@ -84,7 +85,7 @@ class GruNetwork(nn.Module):
         self.gru = nn.GRU(widths[-1], self.state_size)
         self.actor = nn.Linear(self.state_size, spec.actions)
         critic_inputs = spec.critic_features + self.state_size
-        self.critic = make_mlp((critic_inputs, *spec.hidden, 1), spec.activation)
+        self.critic = make_mlp((critic_inputs, *spec.critic_hidden, 1), spec.activation)
         initialize(self.encoder, last_gain=2**0.5)
         initialize(nn.Sequential(self.actor), last_gain=0.01)
         initialize(self.critic, last_gain=1.0)
@@ -172,17 +173,34 @@ def load_network_arrays(network: nn.Module, arrays: Arrays) -> None:
     Raises:
         ValueError: an array is missing, has another shape or is not finite.
     """
+    _check_shapes(network, arrays)
     with torch.no_grad():
         for name, values in network.state_dict().items():
-            shape = arrays[name].shape if name in arrays else "none"
-            if shape != tuple(values.shape):
-                raise ValueError(
-                    f"the weights {name} must have shape {tuple(values.shape)}, got {shape}"
-                )
             loaded = torch.from_numpy(arrays[name].copy())
             if not torch.isfinite(loaded).all():
                 raise ValueError(f"the weights {name} must be finite, they are not")
             values.copy_(loaded)
+
+
+def check_array_shapes(name: str, spec: NetworkSpec, arrays: Arrays) -> None:
+    """Check that arrays fit a built-in network without allocating its weights.
+
+    Raises:
+        ValueError: there is no such network, or an array is missing or has another shape.
+    """
+    if name not in BUILT_IN:
+        raise ValueError(f"network must be {', '.join(BUILT_IN)} or module:Class, got {name!r}")
+    with torch.device("meta"):
+        _check_shapes(BUILT_IN[name](spec), arrays)
+
+
+def _check_shapes(network: nn.Module, arrays: Arrays) -> None:
+    for name, values in network.state_dict().items():
+        shape = arrays[name].shape if name in arrays else "none"
+        if shape != tuple(values.shape):
+            raise ValueError(
+                f"the weights {name} must have shape {tuple(values.shape)}, got {shape}"
+            )
 
 
 def make_mlp(

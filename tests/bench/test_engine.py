@@ -10,7 +10,7 @@ from cagepool.bench.measure import Contender, Pace
 from cagepool.bench.schema import Groups, Measurement
 from tests.bench.results import row
 
-GROUPS = {"batch", "vector", "call", "threads", "compliance", "options", "limit", "busy"}
+GROUPS = {"batch", "vector", "call", "threads", "compliance", "options", "belief", "limit", "busy"}
 
 
 def at(nanoseconds: float, name: str = "Batch.step", **settings: str | float) -> Measurement:

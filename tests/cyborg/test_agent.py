@@ -38,6 +38,20 @@ def test_an_agent_plays_as_its_policy_and_clears_its_memory_at_the_end(
         agent.end_episode()
 
 
+def test_an_agent_carries_its_belief_from_step_to_step_and_game_to_game(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "believer", belief=True)
+    agent, policy = CybORGAgent(folder), load(folder)
+    trial = Trial(episodes=2)
+    for seed in game_seeds(trial, "RedMeanderAgent"):
+        batch = start_games(trial, "RedMeanderAgent", np.array([seed]))
+        policy.begin(1)
+        for _ in range(40):
+            action = agent.get_action(batch.observations[0].astype(int), 145)
+            assert action == policy.act(batch.observations)[0]
+            batch.step(np.array([action]))
+        agent.end_episode()
+
+
 def test_an_agent_has_the_methods_of_cyborgs_own(agent: CybORGAgent) -> None:
     agent.train(None)
     agent.set_initial_values(145, np.zeros(52))

@@ -181,6 +181,38 @@ def test_nothing_sticks_out_of_the_window(opened: Watched, width: int) -> None:
     assert box["width"] > 130  # large enough to read
 
 
+def test_the_replay_shows_the_exact_belief_beside_the_truth(opened: Watched) -> None:
+    page = opened.page
+    page.locator("#slider").fill("2")  # B_line has exploited a user host
+    expect(page.locator("#attacker")).to_have_text(re.compile("believes: B_lineAgent 100 %"))
+    expect(page.locator("#network .belief")).to_have_count(13)
+    labels = page.locator("#network [data-host]").evaluate_all(
+        "cards => cards.map(card => card.getAttribute('aria-label'))"
+    )
+    believed = [re.search(r"exact belief (\d+) % privileged, (\d+) % user", x) for x in labels]
+    shares = [(int(found[1]), int(found[2])) for found in believed if found]
+    assert sum(sum(share) == 100 for share in shares) == 2  # the foothold, and that host
+    assert sum(0 < share[0] < 100 for share in shares) == 1
+
+
+def test_games_that_were_recorded_without_beliefs_still_play(
+    browser: Browser, tmp_path: Path
+) -> None:
+    run = run_folders.evaluated(tmp_path / "run")
+    games = json.loads((run / "games.json").read_text())
+    for turn in (turn for game in games["games"] for turn in game["turns"]):
+        for name in [name for name in turn if name.startswith("believed_")]:
+            del turn[name]
+    (run / "games.json").write_text(json.dumps(games))
+    write_report([run], tmp_path / "page.html")
+    page = browser.new_page()
+    watched = Watched(page, tmp_path / "page.html")
+    expect(page.locator("#network .cell").first).to_be_visible()
+    expect(page.locator("#network .belief")).to_have_count(0)
+    page.close()
+    assert watched.complaints == []
+
+
 def test_runs_are_compared(opened: Watched) -> None:
     page = opened.page
     expect(page.locator("h1")).to_have_text("3 runs compared")

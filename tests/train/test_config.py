@@ -33,7 +33,10 @@ NAN, INFINITY = float("nan"), float("inf")
         ),
         ({"env": {"lengths": "30,x"}}, "env.lengths must be whole numbers .*got '30,x'"),
         ({"env": {"lengths": "30,0"}}, "env.lengths must be whole numbers .*got '30,0'"),
-        ({"env": {"lengths": "30,50"}}, "env.max_steps must be the longest of env.lengths, 50"),
+        (
+            {"env": {"lengths": "30,50"}},
+            "env.max_steps must be at most the longest of env.lengths, 50",
+        ),
         (
             {"env": {"lengths": "100", "id": "CartPole-v1"}},
             "env.lengths needs CAGE-2, got env.id CartPole-v1",

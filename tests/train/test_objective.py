@@ -51,6 +51,12 @@ def test_the_value_ends_with_the_longest_length() -> None:
     assert not collect(WEIGHTED).worker.buffers[0].truncations
 
 
+def test_lengths_beyond_the_end_of_an_episode_count_as_its_length() -> None:
+    settings = {"lengths": "100,30,50", "max_steps": 40}
+    assert TrainConfig.from_flat(**settings).env.score_lengths == (30, 40)
+    assert TrainConfig.from_flat(lengths="100,30,50").env.score_lengths == (30, 50, 100)
+
+
 def test_logged_returns_are_official_whatever_the_lengths() -> None:
     finished = []
     for config in (PLAIN, WEIGHTED):

@@ -24,7 +24,7 @@ from cagepool.bench.measure import (
 )
 from cagepool.bench.schema import Groups, Measurement, find
 from cagepool.envs import make_vec
-from cagepool.sim import Batch, BatchConfig
+from cagepool.sim import BELIEF_FEATURES, Batch, BatchConfig, BeliefConfig, BeliefFilter
 from cagepool.sim.names import OFFICIAL_REDS
 from cagepool.types import Int64s
 
@@ -115,6 +115,11 @@ def _groups() -> dict[str, list[Contender]]:
             for contender in (batch(games, **more), _vector_env(games, **more))
         ],
         "options": [batch(MANY, **more) for more in options],
+        "belief": [
+            make(red=red, green=green)
+            for red, green in product((*ATTACKERS, "mix"), (False, True))
+            for make in (_belief_update, _belief_features)
+        ],
         "limit": [make(games) for make in (batch, _outputs_only) for games in (MANY, MOST)],
     }
 
@@ -149,6 +154,46 @@ def _vector_env(games: int, *, red: str = "B_lineAgent", **more: Any) -> Contend
         settings={"games": games, "red": red, "threads": 1, **more},
         steps_per_call=games,
         timer=_step_timer(envs.step, games),
+    )
+
+
+def _belief_update(*, red: str, green: bool) -> Contender:
+    return _belief_contender("BeliefFilter.update", red=red, green=green)
+
+
+def _belief_features(*, red: str, green: bool) -> Contender:
+    return _belief_contender("BeliefFilter.write_features", red=red, green=green)
+
+
+def _belief_contender(name: str, *, red: str, green: bool) -> Contender:
+    """A filter of 100 games of 100 steps; only the named call is timed."""
+    batch = Batch(FEW, BatchConfig(red=red, green=green, autoreset="same_step", threads=1))
+    batch.reset(np.arange(FEW, dtype=np.uint64))
+    belief = BeliefFilter(FEW, BeliefConfig(green=green))
+    rows = np.zeros((FEW, BELIEF_FEATURES), np.float32)
+    actions = _random_actions(FEW)
+
+    def timer(calls: int, /) -> float:
+        seconds = {"BeliefFilter.update": 0.0, "BeliefFilter.write_features": 0.0}
+        for _ in range(calls):
+            played = next(actions)
+            is_last = batch.step(played) > 0  # all games end together
+            observations = batch.final_observations if is_last else batch.observations
+            start = time.perf_counter()
+            belief.update(played, observations)
+            updated = time.perf_counter()
+            belief.write_features(rows)
+            seconds["BeliefFilter.update"] += updated - start
+            seconds["BeliefFilter.write_features"] += time.perf_counter() - updated
+            if is_last:
+                belief.reset()
+        return seconds[name]
+
+    return Contender(
+        name=name,
+        settings={"games": FEW, "red": red, "green": green, "threads": 1},
+        steps_per_call=FEW,
+        timer=timer,
     )
 
 

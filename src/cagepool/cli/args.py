@@ -35,6 +35,7 @@ from cagepool.evaluate.resolve import (
     resolve_policy,
 )
 from cagepool.evaluate.zoo import zoo_names
+from cagepool.sim.names import MIX, OFFICIAL_REDS, TRAINABLE_REDS
 from cagepool.train.config import (
     EnvConfig,
     OrderConfig,
@@ -54,6 +55,8 @@ EDITION_HELP = (
     "2.1: the CybORG release that is installed today. leaderboard: the release behind the "
     "published scores. Default: the edition of the run's training, else 2.1."
 )
+RED_CHOICES = f"{{{','.join((MIX, *TRAINABLE_REDS))}}}[+...]"
+RED_LIST = f"{{{','.join(OFFICIAL_REDS)}}} ..."
 RAY_ADDRESS_HELP = (
     "With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this "
     "machine. Default: RAY_ADDRESS, else a new local cluster."
@@ -62,6 +65,10 @@ BLUE_HELP = (
     f"Defender: a run folder; {', '.join(zoo_names())} (trained policies that come with cagepool); "
     f"{', '.join(SCRIPTED)} (scripted); module:policy (a function of yours); a model file of "
     "Stable-Baselines3 (.zip) or ONNX (.onnx); or an RLlib checkpoint."
+)
+NETWORK_HELP = (
+    "module:Class of a run with a network of its own: code that a run folder names is called only "
+    "if you name it too."
 )
 TRUST_PICKLE_HELP = (
     "Load a policy that consists of pickles: an RLlib checkpoint, or a .zip of Stable-Baselines3. "
@@ -83,6 +90,7 @@ class EnvFlags(Unchecked, EnvConfig):
     """Environments: the game and where it runs."""
 
     id: Annotated[str, arg(name="env")] = EnvConfig.id
+    red_agent: Annotated[str, arg(metavar=RED_CHOICES)] = EnvConfig.red_agent
     reward: Annotated[str | None, NO_DEFAULT] = EnvConfig.reward
     lengths: Annotated[str | None, NO_DEFAULT] = EnvConfig.lengths
 
@@ -108,6 +116,7 @@ class RunFlags(Unchecked, RunConfig):
     """Run: length, seed, evaluations and checkpoints."""
 
     start_from: Annotated[str | None, NO_DEFAULT] = RunConfig.start_from
+    target_score: Annotated[float | None, NO_DEFAULT] = RunConfig.target_score
 
 
 def group_flags(config: TrainConfig) -> dict[str, Any]:
@@ -219,12 +228,16 @@ def resume_command(command: str, path: Path, settings: Settings) -> str:
 
 
 def _named_code(settings: Settings) -> list[tuple[str, str]]:
-    """Settings of the environments that are `module:attribute`."""
-    env = settings.get("env", {})
-    return [(f"env.{name}", env[name]) for name in ("id", "reward") if ":" in str(env.get(name))]
+    """Settings that are `module:attribute`."""
+    names = ("env.id", "env.reward", "ppo.network")
+    values = ((name, *name.split(".")) for name in names)
+    code = ((name, str(settings.get(group, {}).get(key))) for name, group, key in values)
+    return [(name, value) for name, value in code if ":" in value]
 
 
-def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> ResolvedPolicy:
+def resolve_blue(
+    name: str, which: str = "best", *, trust_pickle: bool, network: str | None = None
+) -> ResolvedPolicy:
     """The defender that a user names; see `BLUE_HELP`.
 
     Raises:
@@ -243,8 +256,8 @@ def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> Resol
         from cagepool.integrations import sb3_models  # noqa: PLC0415 - takes seconds to load
 
         return sb3_models.resolve_model(path)
-    allow_local_modules(name)
-    return resolve_policy(name, which)
+    allow_local_modules(name, network)
+    return resolve_policy(name, which, network=network)
 
 
 def _with_red_flag(command: type[Any], arguments: Sequence[str]) -> list[str]:

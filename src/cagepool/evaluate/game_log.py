@@ -1,6 +1,7 @@
 """Games step by step: recorded for the replay of the report, or as a transcript in words."""
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 import numpy as np
 
@@ -8,10 +9,11 @@ from cagepool.evaluate.defenders import Defender
 from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
 from cagepool.evaluate.statistics import GameStatistics
 from cagepool.runs.schema import GamesFile, RecordedGame, RecordedTurn, Turn
-from cagepool.sim import Batch
+from cagepool.sim import Batch, BeliefConfig, BeliefFilter
+from cagepool.sim.belief import BELIEF_REDS
 from cagepool.sim.names import HOSTS
 from cagepool.sim.render import host_states, last_moves, last_targets, red_knowledge
-from cagepool.types import Bytes
+from cagepool.types import Bytes, Float64s
 
 
 class TranscriptTurn(Turn, frozen=True, kw_only=True):
@@ -68,12 +70,43 @@ def _record_game(
 
 def _record_turns(batch: Batch, actions: Bytes) -> list[RecordedTurn]:
     turns = []
+    settings = batch.config
+    belief = BeliefFilter(
+        1, BeliefConfig(edition=str(settings.edition), green=bool(settings.green), capacity=512)
+    )
     for step, action in enumerate(actions):
         batch.step(np.array([action], np.int64))
+        belief.update(np.array([action], np.int64), batch.observations)
         moves, targets = last_moves(batch, 0), last_targets(batch, 0)
         states = host_states(batch, 0, red_knowledge(batch))
-        turns.append(RecordedTurn(step=step, **moves, **targets, **states))
+        turns.append(
+            RecordedTurn(step=step, **moves, **targets, **states, **_believed_percents(belief))
+        )
     return turns
+
+
+class _BelievedPercents(TypedDict, total=False):
+    """Fields of a `RecordedTurn` about blue's exact belief."""
+
+    believed_privileged: list[int]
+    believed_user: list[int]
+    believed_reds: dict[str, int]
+
+
+def _believed_percents(belief: BeliefFilter) -> _BelievedPercents:
+    if not belief.fits[0]:
+        return {}
+    said = belief.probabilities[0]
+    reds = zip(BELIEF_REDS, _percents(said["reds"]), strict=True)
+    return {
+        "believed_privileged": _percents(said["privileged"]),
+        "believed_user": _percents(said["user_seen"] + said["user_unseen"]),
+        "believed_reds": {red: percent for red, percent in reds if percent},
+    }
+
+
+def _percents(probabilities: Float64s) -> list[int]:
+    return [round(100 * float(value)) for value in probabilities]
 
 
 def _observed_bits(batch: Batch) -> dict[str, str]:

@@ -268,6 +268,10 @@ class RecordedTurn(Turn, frozen=True, kw_only=True):
     stopped: bool  # OTService
     activity: list[int]  # that blue observed: 0 none, 1 scan, 2 exploit
     belief: list[int]  # of blue: 0 not compromised, 1 unknown, 2 user, 3 privileged
+    # Blue's exact belief in percent (docs/belief.md); none: not recorded, or no red agent fits.
+    believed_privileged: list[int] | None = None
+    believed_user: list[int] | None = None  # user-level access only
+    believed_reds: dict[str, int] | None = None  # by red agent, 0 left out
 
 
 class RecordedGame(Struct, frozen=True, kw_only=True):

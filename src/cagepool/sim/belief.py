@@ -210,6 +210,20 @@ class BeliefFilter:
         games, weights = self._core.hypotheses(game)
         return np.frombuffer(games, dtypes.GAME), np.array(weights)
 
+    def probability_of(self, ids: Int64s, blobs: Sequence[bytes]) -> Float64s:
+        """Probability of saved games (`Batch.save`), one per entry of `ids`.
+
+        It is that of the state, up to what no future depends on: the random stream, the return, and
+        whatever else the belief leaves out (docs/belief.md). 0 if the belief excludes the state.
+
+        Raises:
+            IndexError: there is no such game.
+            ValueError: a snapshot is damaged.
+        """
+        probabilities = np.zeros(len(ids))
+        self._core.write_probabilities_of(ids, list(blobs), probabilities)
+        return probabilities
+
     def sample(self, ids: Int64s, seed: int, *, max_steps: int = 100) -> list[bytes]:
         """Draw whole games from the belief, one per entry of `ids`.
 

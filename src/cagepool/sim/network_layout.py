@@ -83,6 +83,7 @@ CELL: Final = {  # truth on the left side of a card, blue's belief on the right
     "value_baseline": 58.5,
     "unlike_radius": 7.5,
 }
+BAR: Final = {"y": 67.0, "height": 3.0, "number_x": 6.0}  # blue's exact belief, below the cells
 TAG: Final = {  # on the edge of a card: its width is that of its characters and the padding
     "height": 17.0,
     "above": 11.0,
@@ -176,7 +177,7 @@ def drawing_description() -> dict[str, Any]:
         "target": TARGET,
         "defender": DEFENDER,
         "layouts": {"wide": asdict(wide_layout()), "narrow": asdict(narrow_layout())},
-        "shapes": {"zone": ZONE, "card": CARD, "cell": CELL, "tag": TAG, "saw": SAW},
+        "shapes": {"zone": ZONE, "card": CARD, "cell": CELL, "bar": BAR, "tag": TAG, "saw": SAW},
         "words": {
             "levels": LEVELS,
             "access": ACCESS,

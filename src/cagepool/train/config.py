@@ -42,8 +42,7 @@ class EnvConfig:
     """Steps per CAGE-2 episode. Other environments have their own time limits."""
     lengths: str | None = None
     """Lengths of the score, such as 30,50,100: every reward counts once per length that is still
-    running, and the value ends with the longest, which must be max_steps. By default every reward
-    counts once."""
+    running, and the value ends with the longest, max_steps. By default every reward counts once."""
     red_agent: str = "mix"
     """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), or mix (all three).
     Several names are joined by +. With several agents, each episode draws one: with equal
@@ -89,15 +88,17 @@ class EnvConfig:
         lengths = self.score_lengths
         if lengths and not self.is_cage:
             raise ValueError(f"env.lengths needs CAGE-2, got env.id {self.id}")
-        if lengths and lengths[-1] != self.max_steps:
+        if lengths and lengths[-1] < self.max_steps:
             raise ValueError(
-                f"env.max_steps must be the longest of env.lengths, {lengths[-1]}, "
+                f"env.max_steps must be at most the longest of env.lengths, {lengths[-1]}, "
                 f"got {self.max_steps}"
             )
 
     @property
     def score_lengths(self) -> tuple[int, ...]:
         """The lengths of the score, ascending; none if every reward counts once.
+
+        Lengths beyond max_steps count as max_steps.
 
         Raises:
             ValueError: a length is not a whole number of at least 1.
@@ -110,7 +111,7 @@ class EnvConfig:
                 f"env.lengths must be whole numbers joined by commas, such as 30,50,100, "
                 f"got {self.lengths!r}"
             )
-        return tuple(sorted(int(part) for part in parts))
+        return tuple(sorted({min(int(part), self.max_steps) for part in parts}))
 
     @property
     def is_cage(self) -> bool:
@@ -171,11 +172,19 @@ class PpoConfig:
     Off: the value ends with the episode, as the score does."""
     reward_scale: float = 0.1
     """Factor on every reward before learning."""
+    normalize_observations: bool = False
+    """Normalize policy inputs by their running mean and deviation, also when the policy plays.
+    Off: inputs are as the environment gives them."""
+    normalize_returns: bool = False
+    """Divide rewards by the running deviation of the discounted returns.
+    Off: rewards have the scale of the environment."""
     network: str = "mlp"
     """mlp: actor and critic are separate MLPs. gru: recurrent, the policy has a memory.
     module:Class: your own PyTorch network (docs/own-networks.md)."""
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the hidden layers. gru: the last one is the width of the memory."""
+    critic_hidden: tuple[int, ...] = ()
+    """Widths of the critic's hidden layers. By default those of hidden."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation after each hidden layer."""
     learner: Literal["auto", "native", "torch"] = "auto"
@@ -188,7 +197,8 @@ class PpoConfig:
     """Logits of kinds of actions at the start, such as Restore=-2 or Restore=-2,Decoy=1: biases
     of the actor's last layer, which training then changes. By default 0."""
     threads: int = 2
-    """Threads per update. The count decides the rounding of sums, so a resumed run keeps it."""
+    """Threads per update. With learner torch the count decides the rounding of sums, so a resumed
+    run keeps it."""
     overlap: bool = False
     """Collect the next rollout during the update, with the policy before that update.
     Off: collect and update in turn."""
@@ -206,6 +216,10 @@ class PpoConfig:
             _check_at_least(f"ppo.{name}", getattr(self, name), 0)
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"ppo.hidden must be widths of at least 1, got {self.hidden}")
+        if min(self.critic_hidden, default=1) < 1:
+            raise ValueError(
+                f"ppo.critic_hidden must be widths of at least 1, got {self.critic_hidden}"
+            )
         if self.start_bias is not None:
             parse_biases(self.start_bias)
         self._check_network()
@@ -289,6 +303,10 @@ class RunConfig:
     Short runs have fewer, so that evaluation does not take longer than training."""
     n_eval_episodes: int = 500
     """Episodes per red agent in each evaluation."""
+    target_score: float | None = None
+    """Stop when an evaluation reaches this score. By default all episodes are played."""
+    eval_patience: int = 0
+    """Stop after this many evaluations in a row without a new best score. 0: never."""
     checkpoint_seconds: float = 30.0
     """Seconds between two checkpoints."""
 
@@ -296,7 +314,7 @@ class RunConfig:
         """Check the settings that can be wrong on their own."""
         for name in ("total_episodes", "n_eval_episodes"):
             _check_at_least(f"run.{name}", getattr(self, name), 1)
-        for name in ("seed", "n_evals", "checkpoint_seconds"):
+        for name in ("seed", "n_evals", "eval_patience", "checkpoint_seconds"):
             _check_at_least(f"run.{name}", getattr(self, name), 0)
 
     @property
@@ -405,15 +423,32 @@ class TrainConfig:
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Settings by group and name, as JSON values."""
         settings = asdict(self)
-        settings["ppo"]["hidden"] = list(self.ppo.hidden)
+        for name in ("hidden", "critic_hidden"):
+            settings["ppo"][name] = list(settings["ppo"][name])
         return settings
 
 
-# A larger batch per update reduces gradient noise. A value that ends with the episode, as the
-# score does, stops the policy from paying for gains after the last step.
-_LARGE_BATCH: Settings = {
-    "env": {"n_envs": 400},
-    "ppo": {"n_minibatches": 8, "gamma": 0.995, "bootstrap": False},
+# The return is the official score: no discount, and every reward counts once per length that is
+# still running. The belief is a sufficient statistic of what blue has seen, so that the observation
+# and its history add nothing; SleepAgent needs few games.
+_SCORE: Settings = {
+    "env": {
+        "n_envs": 400,
+        "lengths": "30,50,100",
+        "red_agent": "b_line:0.48+meander:0.48+sleep:0.04",
+    },
+    "ppo": {"n_minibatches": 8, "gamma": 1.0, "start_bias": "Restore=-2"},
+    "features": {
+        "belief": True,
+        "clock": True,
+        "hosts_restored": True,
+        "observation": False,
+        "scan_memory": False,
+        "last_action": False,
+        "time_left": False,
+        "actions": "lean",
+        "critic_inputs": "true",
+    },
 }
 
 
@@ -424,13 +459,13 @@ def merge_settings(base: Settings, changes: Settings) -> dict[str, dict[str, Any
 
 
 PRESETS: Mapping[str, Settings] = {
-    "minutes": merge_settings(_LARGE_BATCH, {"run": {"total_episodes": 120_000}}),
+    "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 100_000}}),
     "best": merge_settings(
-        _LARGE_BATCH,
+        _SCORE,
         {
             "env": {"n_envs": 800},
-            "ppo": {"n_minibatches": 16},
-            "run": {"total_episodes": 300_000, "n_evals": 40, "n_eval_episodes": 2000},
+            "ppo": {"n_minibatches": 16, "hidden": [128, 64]},
+            "run": {"total_episodes": 200_000, "n_evals": 40, "n_eval_episodes": 2000},
         },
     ),
 }

@@ -23,7 +23,7 @@ def actor_widths(config: PpoConfig, shape: RolloutShape) -> list[int]:
 
 def critic_widths(config: PpoConfig, shape: RolloutShape) -> list[int]:
     """Widths of the critic: inputs, hidden layers, one output."""
-    return [shape.critic_features or shape.features, *config.hidden, 1]
+    return [shape.critic_features or shape.features, *(config.critic_hidden or config.hidden), 1]
 
 
 def initial_weights(actor: Sequence[int], critic: Sequence[int], seed: int) -> Arrays:

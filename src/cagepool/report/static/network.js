@@ -109,8 +109,10 @@ class Network {
     const belief = words.belief[turn.belief[index]];
     const activity = words.activity[turn.activity[index]];
     const decoys = turn.decoys[index];
+    const percents = this.percents(index, turn);
     const spoken = [
       `${host}: truth ${words.levels[truth]}, blue sees ${words.levels[belief]}`,
+      percents ? `exact belief ${percents.privileged} % privileged, ${percents.user} % user` : "",
       activity.replace("saw", "blue saw an attempt to"),
       decoys.length ? `decoys ${decoys.join(", ")}` : "",
     ];
@@ -129,6 +131,7 @@ class Network {
       ...this.cell(card.padding, "truth", truth),
       ...this.cell(card.width - card.padding - cell.width, "blue sees", belief),
     );
+    if (percents) group.append(this.bar(percents, belief));
     if (activity) group.append(this.saw(activity));
     // Blue cannot clear the foothold: truth and belief always differ there.
     if (host === foothold) group.append(activity ? "" : this.note("red's foothold"));
@@ -145,6 +148,35 @@ class Network {
       element("text", { class: `caption on-${level}`, x: left, y: caption_baseline }, caption),
       element("text", { class: `value on-${level}`, x: left, y: value_baseline }, this.network.words.levels[level]),
     ];
+  }
+
+  /** Blue's exact belief about a host in percent; null if the game was recorded without. */
+  percents(index, turn) {
+    if (!turn.believed_privileged) return null;
+    return { privileged: turn.believed_privileged[index], user: turn.believed_user[index] };
+  }
+
+  /** Exact belief: a bar with the shares of privileged and user access, and their sum. */
+  bar({ privileged, user }, level) {
+    const { card, cell, bar } = this.network.shapes;
+    const width = card.width - 2 * card.padding;
+    const part = (kind, start, percent) =>
+      element("rect", {
+        class: `${kind}-cell`,
+        x: card.padding + (width * start) / 100,
+        y: bar.y,
+        width: (width * percent) / 100,
+        height: bar.height,
+      });
+    const right = { x: card.width - card.padding - bar.number_x, y: cell.caption_baseline };
+    return element(
+      "g",
+      { class: "belief" },
+      part("none", 0, 100),
+      part("privileged", 0, privileged),
+      part("user", privileged, user),
+      element("text", { class: `number on-${level}`, ...right }, privileged + user || ""),
+    );
   }
 
   saw(text) {

@@ -18,6 +18,12 @@ function exploitWords(turn) {
   return turn.exploit + seen;
 }
 
+/** The red agents that blue still thinks possible, the most probable first. */
+function attackerWords(turn) {
+  const shares = Object.entries(turn.believed_reds ?? {}).sort(([, one], [, other]) => other - one);
+  return shares.length ? `believes: ${shares.map(([red, percent]) => `${red} ${percent} %`).join(", ")}` : "";
+}
+
 class Replay {
   constructor({ network, games }) {
     this.games = games;
@@ -162,6 +168,7 @@ class Replay {
     byId("total").textContent = signed(this.sums[this.step]);
     byId("blue").textContent = turn.blue;
     byId("blue-fate").textContent = FATES[turn.blue_success];
+    byId("attacker").textContent = attackerWords(turn);
     byId("red").textContent = turn.red;
     byId("green").textContent = turn.green ? `PortScan ${turn.green}` : "–";
     byId("red-fate").textContent = [FATES[turn.red_success], exploitWords(turn)].filter(Boolean).join("; ");
