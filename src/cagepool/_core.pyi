@@ -430,7 +430,7 @@ class SpinWait:
         Wait in the same way until there are so many completions or the descriptor is readable.
         """
 
-def rehearse(*, loop: tuple[float, float], worker: tuple[float, float], parent_s: float, workers: int, budget_s: float) -> tuple[float, float]:
+def rehearse(*, loop: tuple[float, float], worker: tuple[float, float], parent_s: float, workers: int, rounds: int, turn_s: float) -> list[tuple[float, float]]:
     """
     Measure a step of all environments in one loop and in workers, under the present load, without environments.
 
@@ -439,10 +439,11 @@ def rehearse(*, loop: tuple[float, float], worker: tuple[float, float], parent_s
         worker: Seconds that each worker computes and waits per step.
         parent_s: Seconds that the parent of the workers computes per step.
         workers: Number of workers.
-        budget_s: Approximate duration.
+        rounds: Number of measurements.
+        turn_s: Approximate duration of each side in a round.
 
     Returns:
-        Seconds per step of the loop and of the workers.
+        Seconds per step of the loop and of the workers, by round.
     """
 
 class StepRequests:

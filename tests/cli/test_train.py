@@ -197,6 +197,7 @@ def test_the_help_has_every_flag_in_its_group(capsys: Capture) -> None:
     assert groups == ["env", "ppo", "features", "order", "run"]
     assert "Episodes in total. Exactly this many are played." in " ".join(out.split())
     assert "{auto,native,sync,pipes,workers,ray}" in out
+    assert "--red-agent {mix,B_lineAgent,RedMeanderAgent,SleepAgent}[+...]" in out
     assert "None}" not in out
 
 
