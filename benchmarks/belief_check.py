@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.evaluate import policy
+from cagepool.evaluate.load import load
 from cagepool.sim import Batch, BatchConfig, BeliefConfig, BeliefFilter
 from cagepool.sim.names import action_index, host_index
 from cagepool.types import Bools, Float64s, Int64s
@@ -52,7 +52,7 @@ def chooser(blue: str, edition: str, games: int, rng: np.random.Generator) -> Ch
         return random
     if blue == "scripted":
         return scripted
-    trained = policy.load(f"zoo:{blue}-{edition}" if blue == "best" else f"zoo:{blue}")
+    trained = load(f"zoo:{blue}-{edition}" if blue == "best" else f"zoo:{blue}")
     trained.begin(games)
     return lambda observations: trained.act(observations, greedy=False, rng=rng)
 

@@ -15,7 +15,7 @@ import pytest
 
 from cagepool import runs
 from cagepool.cli.main import run
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from tests.cli.command import PLAIN
 from tests.cli.short_training import SHORT_FLAGS, Capture
 from tests.environment import environ_without_coverage

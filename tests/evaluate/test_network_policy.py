@@ -14,8 +14,8 @@ import cagepool
 from cagepool import runs
 from cagepool.cli.main import run as run_command
 from cagepool.cyborg import CybORGAgent
+from cagepool.evaluate.load import load
 from cagepool.evaluate.network_policy import NetworkPolicy
-from cagepool.evaluate.policy import load
 from cagepool.networks import SIZES
 from cagepool.train.collectors import LocalCollector
 from cagepool.train.ppo import Trainer

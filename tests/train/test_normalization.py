@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from cagepool.train.normalization import MIN_DEVIATION, RewardNormalizer, RunningMoments
