@@ -36,6 +36,14 @@ RESTORE_TENTHS: int = 10
 
 OUTAGE_TENTHS: int = 100
 
+SSH_PORT: int = 1
+
+MAIL_PORT: int = 64
+
+TOP_EXPLOIT_SHARE: float = 0.75
+
+DETECTED_SHARE: float = 0.9499999999534339
+
 SESSION_HOST: int = 15
 
 SESSION_ALIVE: int = 16
@@ -106,6 +114,21 @@ class Definition(enum.Enum):
 def host_loss_tenths() -> list[int]:
     """
     Tenths of reward that blue loses per step while red is privileged, by host.
+    """
+
+def b_line_plan() -> list[tuple[RedKind, int, int, list[int]]]:
+    """
+    Plan of B_lineAgent: per position the kind of its action, the positions after a failure and after a success, and the target by user host (User1 to User4).
+    """
+
+def host_services() -> list[tuple[int, int, int]]:
+    """
+    Exploit ports per host, as bits in ascending order of exploit weight: listening, and those whose genuine service yields a user account and a privileged account.
+    """
+
+def ports_of_decoys() -> list[tuple[int, int]]:
+    """
+    Port that each decoy opens, and port that must be free, as bits of `host_services`.
     """
 
 def struct_layouts() -> dict[str, tuple[int, list[tuple[str, str, int, int]]]]:

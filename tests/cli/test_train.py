@@ -207,7 +207,7 @@ def test_the_help_of_every_switch_says_what_turning_it_off_does(capsys: Capture)
 
     text = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
     switches = re.findall(r"--no-[a-z-]+ (.*?) \(default: (?:True|False)\)", text)
-    assert len(switches) == 16
+    assert len(switches) == 18
     assert all("Off: " in help_text for help_text in switches)
 
 
