@@ -1,9 +1,10 @@
-"""Check the exact belief on many games: python -m benchmarks.belief_check [--games 100000].
+"""Check the exact belief on many games: python -m benchmarks.belief_check.
 
 Plays random, scripted and trained defenders in both editions, with green and without, and counts
 the steps at which the belief gave the true state probability zero, the sizes of the set of
 hypotheses, what was dropped, and how often what was believed with some probability was true. The
-result is written to benchmarks/results/belief.json; docs/belief.md shows it.
+result is written to benchmarks/results/belief.json; docs/belief.md shows it. `--speed` measures
+the cost of a step instead.
 """
 
 import argparse
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.bench.engine import belief_contenders
+from cagepool.bench.measure import Pace, measure_interleaved
 from cagepool.evaluate import policy
 from cagepool.sim import Batch, BatchConfig, BeliefConfig, BeliefFilter
 from cagepool.sim.names import action_index, host_index
@@ -166,30 +169,18 @@ def add_events(calibration: Calibration, belief: BeliefFilter, batch: Batch, hos
         calibration.add(name, said[name][:, hosts], truth[:, hosts])
 
 
-def main() -> None:
-    """Check all defenders and write the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--games", type=int, default=100_000)
-    parser.add_argument("--out", type=Path, default=RESULT)
-    options = parser.parse_args()
+def check_games(games: int) -> dict[str, Any]:
+    """Check all defenders."""
     kinds = list(product(BLUES, ("2.1", "leaderboard"), SIZES))
-    cells = [
-        Cell(
-            blue=blue,
-            edition=edition,
-            green=green,
-            capacity=size,
-            games=options.games // len(kinds),
-        )
-        for blue, edition, (green, size) in kinds
-    ]
     start = time.perf_counter()
     calibrations = {False: Calibration(), True: Calibration()}
     rows = []
-    for cell in cells:
-        rows.append(check(cell, calibrations[cell.green]))
+    for blue, edition, (green, capacity) in kinds:
+        count = games // len(kinds)
+        cell = Cell(blue=blue, edition=edition, green=green, capacity=capacity, games=count)
+        rows.append(check(cell, calibrations[green]))
         print(json.dumps(rows[-1]), flush=True)
-    result = {
+    return {
         "games": sum(row["games"] for row in rows),
         "seconds": round(time.perf_counter() - start),
         "rows": rows,
@@ -198,7 +189,34 @@ def main() -> None:
             "green on": calibrations[True].rows(),
         },
     }
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def measure_speed() -> dict[str, Any]:
+    """Nanoseconds per game and step, as in `cagepool bench engine`, on an idle machine."""
+    measured = measure_interleaved(belief_contenders(), Pace(), lambda: None)
+    return {
+        "speed": [
+            {
+                "call": row.name,
+                "red": row.settings["red"],
+                "green": row.settings["green"],
+                "nanoseconds": round(row.nanoseconds_per_step.median),
+            }
+            for row in measured
+        ]
+    }
+
+
+def main() -> None:
+    """Check games, or measure the cost, and replace that part of the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", type=int, default=102_000)
+    parser.add_argument("--speed", action="store_true", help="measure the cost instead")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args()
+    found = measure_speed() if options.speed else check_games(options.games)
+    before = json.loads(options.out.read_text()) if options.out.exists() else {}
+    options.out.write_text(json.dumps(before | found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
