@@ -112,6 +112,7 @@ class Cell:
     green: bool
     capacity: int
     games: int
+    seed: int
 
 
 def check(cell: Cell, calibration: Calibration) -> dict[str, Any]:
@@ -120,12 +121,12 @@ def check(cell: Cell, calibration: Calibration) -> dict[str, Any]:
     totals = {"dropped": 0, "dropped_mass": 0.0, "misfits": 0}
     for first in range(0, cell.games, CHUNK):
         count = min(CHUNK, cell.games - first)
-        rng = np.random.default_rng([first, BLUES.index(cell.blue), cell.green])
+        rng = np.random.default_rng([cell.seed, first])
         settings: dict[str, Any] = {"edition": cell.edition, "green": cell.green}
         batch = Batch(
             count, BatchConfig(red="mix", autoreset="disabled", max_steps=STEPS, **settings)
         )
-        batch.reset(np.arange(count, dtype=np.uint64) + np.uint64(first))
+        batch.reset(np.arange(count, dtype=np.uint64) + np.uint64(cell.seed + first))
         belief = BeliefFilter(count, BeliefConfig(capacity=cell.capacity, **settings))
         choose = chooser(cell.blue, cell.edition, count, rng)
         ids = np.arange(count)
@@ -175,9 +176,10 @@ def check_games(games: int) -> dict[str, Any]:
     start = time.perf_counter()
     calibrations = {False: Calibration(), True: Calibration()}
     rows = []
-    for blue, edition, (green, capacity) in kinds:
-        count = games // len(kinds)
-        cell = Cell(blue=blue, edition=edition, green=green, capacity=capacity, games=count)
+    count = games // len(kinds)
+    for number, (blue, edition, (green, size)) in enumerate(kinds):
+        seed = number * 10**6
+        cell = Cell(blue=blue, edition=edition, green=green, capacity=size, games=count, seed=seed)
         rows.append(check(cell, calibrations[green]))
         print(json.dumps(rows[-1]), flush=True)
     return {
