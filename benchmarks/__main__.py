@@ -52,7 +52,7 @@ def benches(options: Options) -> dict[str, Bench]:
     def train_peers(progress: Progress, *, quick: bool) -> Figures:
         from benchmarks.suites.train_peers import TrainPeersConfig, measure_train_peers
 
-        pace = QUICKEST if quick else Pace(repetitions=9, seconds=1.0)
+        pace = QUICKEST if quick else Pace(repetitions=9, seconds=0.5)
         config = TrainPeersConfig(other_build=options.other_build, pace=pace)
         return measure_train_peers(config, progress)
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,10 @@ def _random_envs(rng: Generator) -> Any:
 
 
 def _random_encoder(rng: Generator) -> FeatureEncoder:
-    flags = ("scan_memory", "decoys_placed", "last_action", "time_left", "order_input")
-    flags += ("observation", "clock", "hosts_restored", "belief")
-    config = FeatureConfig(
-        actions=pick(rng, ACTION_SETS),
-        **{flag: chance(rng, 0.7) for flag in flags},
-    )
+    flags: dict[str, Any] = {
+        field.name: chance(rng, 0.7) for field in fields(FeatureConfig) if field.type is bool
+    }
+    config = FeatureConfig(actions=pick(rng, ACTION_SETS), **flags)
     return FeatureEncoder(config, int(rng.integers(1, 5)), horizon=int(rng.integers(1, 200)))
 
 

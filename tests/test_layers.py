@@ -77,6 +77,7 @@ MAX_MODULES = 170
 EXTRAS = {
     "bench": ("bench", "train", "sb3", "ray", "jax"),
     "cli": ("cli",),
+    "evaluate.network_policy": ("train",),
     "evaluate.onnx_policy": ("onnx",),
     "integrations.pettingzoo": ("pettingzoo",),
     "integrations.rllib": ("ray",),

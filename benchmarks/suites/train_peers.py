@@ -28,7 +28,7 @@ class TrainPeersConfig:
 
     other_build: Path | None = None
     """Folder with another build of cagepool."""
-    pace: Pace = field(default_factory=lambda: Pace(repetitions=9, seconds=1.0))
+    pace: Pace = field(default_factory=lambda: Pace(repetitions=9, seconds=0.5))
 
 
 def measure_train_peers(config: TrainPeersConfig, progress: Progress) -> Figures:

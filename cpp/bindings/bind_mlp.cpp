@@ -3,6 +3,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -165,17 +166,33 @@ void write_logits(MlpActor& self, nb::handle parameters, nb::handle features, nb
 
 }  // namespace
 
-// Signatures of the arrays of a minibatch and of the loss's hyper-parameters.
-#define CAGEPOOL_FLOATS "numpy.typing.NDArray[numpy.float32]"
-#define CAGEPOOL_MINIBATCH                                                                        \
-  "rows: numpy.typing.NDArray[numpy.int64], features: " CAGEPOOL_FLOATS                           \
-  ", critic_features: " CAGEPOOL_FLOATS                                                           \
-  ", masks: numpy.typing.NDArray[numpy.uint8] | None, "                                           \
-  "chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: " CAGEPOOL_FLOATS                \
-  ", advantages: " CAGEPOOL_FLOATS ", old_values: " CAGEPOOL_FLOATS ", returns: " CAGEPOOL_FLOATS \
-  ", clip_range: float, clip_range_vf: float, ent_coef: float"
-
-void bind_mlp(nb::module_& m) {
+void bind_mlp(const nb::module_& m) {
+  const std::string floats = "numpy.typing.NDArray[numpy.float32]";
+  const std::string minibatch =
+      "rows: numpy.typing.NDArray[numpy.int64], features: " + floats +
+      ", critic_features: " + floats + ", masks: numpy.typing.NDArray[numpy.uint8] | None, " +
+      "chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: " + floats +
+      ", advantages: " + floats + ", old_values: " + floats + ", returns: " + floats +
+      ", clip_range: float, clip_range_vf: float, ent_coef: float";
+  // Nanobind stores pointers to signatures.
+  static const std::string step_signature =
+      "def step(self, *, parameters: " + floats + ", exp_avg: " + floats +
+      ", exp_avg_sq: " + floats + ", " + minibatch +
+      ", max_grad_norm: float, learning_rate: float, steps: int) -> "
+      "tuple[tuple[float, float, float, float, float], float]";
+  static const std::string gradient_signature =
+      "def write_gradient(self, *, parameters: " + floats + ", gradient: " + floats + ", " +
+      minibatch + ") -> tuple[float, float, float, float, float]";
+  static const std::string values_signature = "def write_values(self, parameters: " + floats +
+                                              ", features: " + floats + ", values: " + floats +
+                                              ") -> None";
+  static const std::string sample_signature =
+      "def sample(self, parameters: " + floats + ", features: " + floats +
+      ", masks: numpy.typing.NDArray[numpy.uint8] | None, uniforms: " + floats +
+      ", chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: " + floats + ") -> None";
+  static const std::string logits_signature = "def write_logits(self, parameters: " + floats +
+                                              ", features: " + floats + ", logits: " + floats +
+                                              ") -> None";
   nb::enum_<Activation>(m, "Activation")
       .value("TANH", Activation::kTanh)
       .value("RELU", Activation::kRelu);
@@ -200,10 +217,7 @@ void bind_mlp(nb::module_& m) {
            "features"_a, "critic_features"_a, "masks"_a.none(), "chosen"_a, "log_probabilities"_a,
            "advantages"_a, "old_values"_a, "returns"_a, "clip_range"_a, "clip_range_vf"_a,
            "ent_coef"_a, "max_grad_norm"_a, "learning_rate"_a, "steps"_a,
-           nb::sig("def step(self, *, parameters: " CAGEPOOL_FLOATS ", exp_avg: " CAGEPOOL_FLOATS
-                   ", exp_avg_sq: " CAGEPOOL_FLOATS ", " CAGEPOOL_MINIBATCH
-                   ", max_grad_norm: float, learning_rate: float, steps: int) -> "
-                   "tuple[tuple[float, float, float, float, float], float]"),
+           nb::sig(step_signature.c_str()),
            "Take Adam's step number `steps` on the minibatch of these rows.\n\n"
            "Returns:\n"
            "    Means of policy loss, value loss, entropy, KL divergence and share of clipped "
@@ -211,16 +225,11 @@ void bind_mlp(nb::module_& m) {
       .def("write_gradient", &write_gradient, nb::kw_only(), "parameters"_a, "gradient"_a, "rows"_a,
            "features"_a, "critic_features"_a, "masks"_a.none(), "chosen"_a, "log_probabilities"_a,
            "advantages"_a, "old_values"_a, "returns"_a, "clip_range"_a, "clip_range_vf"_a,
-           "ent_coef"_a,
-           nb::sig("def write_gradient(self, *, parameters: " CAGEPOOL_FLOATS
-                   ", gradient: " CAGEPOOL_FLOATS ", " CAGEPOOL_MINIBATCH
-                   ") -> tuple[float, float, float, float, float]"),
+           "ent_coef"_a, nb::sig(gradient_signature.c_str()),
            "Write the gradient of the minibatch's mean loss, before clipping; returns the means "
            "as `step`.")
       .def("write_values", &write_values, "parameters"_a, "features"_a, "values"_a,
-           nb::sig("def write_values(self, parameters: " CAGEPOOL_FLOATS
-                   ", features: " CAGEPOOL_FLOATS ", values: " CAGEPOOL_FLOATS ") -> None"),
-           "Write the critic's value of each row of features.");
+           nb::sig(values_signature.c_str()), "Write the critic's value of each row of features.");
 
   nb::class_<MlpActor>(m, "MlpActor",
                        "Actor of rollouts, an MLP. No result depends on the number of threads.")
@@ -237,17 +246,11 @@ void bind_mlp(nb::module_& m) {
           "layers", [](const MlpActor& self) { return layer_tuples(self.shape()); },
           "Offset, inputs, outputs and stride per layer, as in `MlpLearner`.")
       .def("sample", &sample, "parameters"_a, "features"_a, "masks"_a.none(), "uniforms"_a,
-           "chosen"_a, "log_probabilities"_a,
-           nb::sig("def sample(self, parameters: " CAGEPOOL_FLOATS ", features: " CAGEPOOL_FLOATS
-                   ", masks: numpy.typing.NDArray[numpy.uint8] | None, uniforms: " CAGEPOOL_FLOATS
-                   ", chosen: numpy.typing.NDArray[numpy.int64], "
-                   "log_probabilities: " CAGEPOOL_FLOATS ") -> None"),
+           "chosen"_a, "log_probabilities"_a, nb::sig(sample_signature.c_str()),
            "Sample one choice per row of features, by one uniform number in [0, 1) per row.\n\n"
            "Raises:\n    ValueError: a row allows no choice, or its logits are not numbers.")
       .def("write_logits", &write_logits, "parameters"_a, "features"_a, "logits"_a,
-           nb::sig("def write_logits(self, parameters: " CAGEPOOL_FLOATS
-                   ", features: " CAGEPOOL_FLOATS ", logits: " CAGEPOOL_FLOATS ") -> None"),
-           "Write the logits of each row of features.");
+           nb::sig(logits_signature.c_str()), "Write the logits of each row of features.");
 }
 
 }  // namespace cagepool

@@ -9,7 +9,7 @@ namespace nb = nanobind;
 
 void bind_batch(nb::module_& m);
 void bind_belief(nb::module_& m);
-void bind_mlp(nb::module_& m);
+void bind_mlp(const nb::module_& m);
 void bind_policy(nb::module_& m);
 void bind_workers(nb::module_& m);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "policy/sampling.hpp"
 
@@ -15,8 +16,10 @@ struct MlpActor::Workspace {
   SparseRows inputs;
 };
 
-MlpActor::MlpActor(const MlpShape& shape, int threads)
-    : shape_(shape), workspaces_(std::make_unique<Workspaces<Workspace>>()), threads_(threads) {}
+MlpActor::MlpActor(MlpShape shape, int threads)
+    : shape_(std::move(shape)),
+      workspaces_(std::make_unique<Workspaces<Workspace>>()),
+      threads_(threads) {}
 
 MlpActor::~MlpActor() = default;
 

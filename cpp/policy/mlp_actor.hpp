@@ -13,7 +13,7 @@ namespace cagepool {
 
 class MlpActor {
  public:
-  MlpActor(const MlpShape& shape, int threads);
+  MlpActor(MlpShape shape, int threads);
   ~MlpActor();
   MlpActor(const MlpActor&) = delete;
   MlpActor& operator=(const MlpActor&) = delete;

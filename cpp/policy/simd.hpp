@@ -13,7 +13,6 @@ namespace cagepool {
 constexpr std::size_t kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using IntLanes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
-using ByteLanes = std::uint8_t __attribute__((vector_size(kLanes)));
 
 /// Lanes in memory, aligned for the widest registers. The explicit alignment is needed: containers
 /// are compiled for the baseline processor, which aligns vectors to narrower registers.
@@ -89,14 +88,24 @@ void run_simd(const Work& work) {
   work.template operator()<SimdLevel<QuarterLanes, 2>>();
 }
 
-/// Sum of the lanes, pairwise, so that every processor rounds alike.
+/// Combine all lanes pairwise, so that every processor rounds alike.
+template <class Combine>
+inline float reduce_lanes(Lanes lanes, const Combine& combine) {
+  std::array<HalfLanes, 2> halves;
+  std::memcpy(halves.data(), &lanes, sizeof lanes);
+  const HalfLanes half = combine(halves[0], halves[1]);
+  std::array<QuarterLanes, 2> quarters;
+  std::memcpy(quarters.data(), &half, sizeof half);
+  const QuarterLanes quarter = combine(quarters[0], quarters[1]);
+  return combine(combine(quarter[0], quarter[2]), combine(quarter[1], quarter[3]));
+}
+
 inline float sum_lanes(Lanes lanes) {
-  std::array<float, kLanes> sums;
-  std::memcpy(sums.data(), &lanes, sizeof lanes);
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
-  }
-  return sums[0];
+  return reduce_lanes(lanes, [](auto a, auto b) { return a + b; });
+}
+
+inline float highest_lane(Lanes lanes) {
+  return reduce_lanes(lanes, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 }  // namespace cagepool

@@ -1,7 +1,6 @@
 #pragma once
 // Masked softmax of one row of logits: sampling, log-probability, entropy and gradient.
 
-#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -100,9 +99,7 @@ class Softmax {
     const std::size_t whole = count_ / kLanes;
     for (std::size_t block = 0; block < whole; ++block) load_block(block, kLanes);
     if (whole < logits_.size()) load_block(whole, count_ % kLanes);
-    float highest = most[0];
-    for (std::size_t i = 1; i < kLanes; ++i) highest = std::max(highest, most[i]);
-    return highest;
+    return highest_lane(most);
   }
 
   /// The first choice of a block whose cumulative weight within the block exceeds the target.

@@ -173,17 +173,34 @@ def load_network_arrays(network: nn.Module, arrays: Arrays) -> None:
     Raises:
         ValueError: an array is missing, has another shape or is not finite.
     """
+    _check_shapes(network, arrays)
     with torch.no_grad():
         for name, values in network.state_dict().items():
-            shape = arrays[name].shape if name in arrays else "none"
-            if shape != tuple(values.shape):
-                raise ValueError(
-                    f"the weights {name} must have shape {tuple(values.shape)}, got {shape}"
-                )
             loaded = torch.from_numpy(arrays[name].copy())
             if not torch.isfinite(loaded).all():
                 raise ValueError(f"the weights {name} must be finite, they are not")
             values.copy_(loaded)
+
+
+def check_array_shapes(name: str, spec: NetworkSpec, arrays: Arrays) -> None:
+    """Check that arrays fit a built-in network without allocating its weights.
+
+    Raises:
+        ValueError: there is no such network, or an array is missing or has another shape.
+    """
+    if name not in BUILT_IN:
+        raise ValueError(f"network must be {', '.join(BUILT_IN)} or module:Class, got {name!r}")
+    with torch.device("meta"):
+        _check_shapes(BUILT_IN[name](spec), arrays)
+
+
+def _check_shapes(network: nn.Module, arrays: Arrays) -> None:
+    for name, values in network.state_dict().items():
+        shape = arrays[name].shape if name in arrays else "none"
+        if shape != tuple(values.shape):
+            raise ValueError(
+                f"the weights {name} must have shape {tuple(values.shape)}, got {shape}"
+            )
 
 
 def make_mlp(

@@ -13,7 +13,7 @@ def figures() -> Figures:
     config = TrainBenchConfig(pace=pace, n_envs=4, update_steps=2, sb3_minibatches=(8,))
     progress: list[tuple[str, int, int]] = []
     measured = measure_training(config, lambda *done: progress.append(done))
-    assert [done for group, done, _ in progress if group == "training"] == [*range(23)]
+    assert [done for group, done, _ in progress if group == "training"] == [*range(25)]
     return measured
 
 
@@ -43,10 +43,29 @@ def test_the_fastest_variants_are_compared(figures: Figures) -> None:
     assert figures.ratios["all features, 2 threads / fastest SB3"] == round(native / peer, 3)
 
 
+def test_training_with_beliefs_is_compared_with_training_without(figures: Figures) -> None:
+    rate = rates(figures.groups["training"])
+    ratio = rate["all features, 2 threads, --belief"] / rate["all features, 2 threads"]
+    assert figures.ratios["with --belief / without"] == round(ratio, 3)
+
+
 def test_training_with_an_order_is_compared_with_training_without(figures: Figures) -> None:
     rate = rates(figures.groups["training"])
     ratio = rate["all features, 2 threads, with an order"] / rate["all features, 2 threads"]
     assert figures.ratios["with an order / without"] == round(ratio, 3)
+
+
+def test_the_parts_of_a_training_are_measured(figures: Figures) -> None:
+    rate = rates(figures.groups["parts"])
+    assert [*rate] == [
+        "gradient step, per row, 1 thread",
+        "gradient step, per row, 2 threads",
+        "values, 1 thread",
+        "forward pass and sampling, 1 thread",
+        "features, 1 thread",
+        "environment step, 1 thread",
+    ]
+    assert min(rate.values()) > 0
 
 
 def test_settings_of_the_training_are_recorded(figures: Figures) -> None:

@@ -1,7 +1,5 @@
 """Policy features and masks, against a slow reference implementation."""
 
-from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -92,11 +90,16 @@ class ReferenceHistory:
 
 
 def configs(names: ActionSet) -> list[FeatureConfig]:
-    """All combinations of the groups."""
-    return [
-        replace(FeatureConfig(actions=names), **dict(zip(GROUPS, chosen, strict=True)))
-        for chosen in product([False, True], repeat=len(GROUPS))
-    ]
+    """Each group on and off, beside every pair of settings of two others."""
+    rows = orthogonal_flags(len(GROUPS))
+    chosen: list[dict[str, Any]] = [dict(zip(GROUPS, row, strict=True)) for row in rows]
+    return [FeatureConfig(actions=names, **flags) for flags in chosen]
+
+
+def orthogonal_flags(count: int) -> list[list[bool]]:
+    """16 rows in which any three of up to 8 columns have all combinations (an orthogonal array)."""
+    columns = [0b1000, 0b0100, 0b0010, 0b0001, 0b1110, 0b1101, 0b1011, 0b0111][:count]
+    return [[(row & column).bit_count() % 2 == 1 for column in columns] for row in range(16)]
 
 
 def played_actions(rng: np.random.Generator) -> NDArray[np.int64]:

@@ -105,7 +105,7 @@ def test_the_first_actions_do_not_depend_on_the_inputs_of_the_critic() -> None:
     for config in (SHORT, TRUE):
         with Trainer(config) as trainer:
             actions.append(trainer.collect().rollout.actions.copy())
-    np.testing.assert_array_equal(*actions)
+    np.testing.assert_array_equal(actions[0], actions[1])
 
 
 @pytest.mark.parametrize("overlap", [False, True], ids=["in turn", "async"])

@@ -85,6 +85,34 @@ class Recall(gym.Env[Observation, SupportsIndex]):
         return observation, 0.0, False, False, {}
 
 
+class Remember(gym.Env[Observation, SupportsIndex]):
+    """Shows a number in the first step only, and rewards choosing it in the last.
+
+    Episodes have 3 or 4 steps, so that they end at different steps of a rollout.
+    """
+
+    observation_space = gym.spaces.Box(0, 1, (4,), np.float32)
+    action_space = gym.spaces.Discrete(3)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self.number = int(self.np_random.integers(3))
+        self.steps_left = int(self.np_random.integers(3, 5))
+        return np.eye(4, dtype=np.float32)[self.number], {}
+
+    def step(
+        self, action: SupportsIndex
+    ) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+        self.steps_left -= 1
+        observation = np.zeros(4, np.float32)
+        observation[3] = self.steps_left == 1
+        is_over = self.steps_left == 0
+        reward = float(is_over and int(action) == self.number)
+        return observation, reward, is_over, False, {}
+
+
 class Shifted(Counting):
     """Actions that do not start at 0."""
 

@@ -7,6 +7,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
+from cagepool import _core
 from cagepool.bench.measure import (
     Contender,
     Figures,
@@ -18,13 +21,17 @@ from cagepool.bench.measure import (
     time_calls,
 )
 from cagepool.bench.schema import Groups, rates
-from cagepool.sim.features import FeatureConfig
+from cagepool.envs.native import NativeVectorEnv
+from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.train.config import TrainConfig
+from cagepool.train.learner import LossCoefficients
+from cagepool.train.make_learner import make_actor
 from cagepool.train.ppo import Trainer
 from cagepool.train.torch_learner import use_threads
 
 NATIVE = "all features, 2 threads"
 WITH_ORDER = "all features, 2 threads, with an order"
+WITH_BELIEF = "all features, 2 threads, --belief"
 TORCH = "all features, torch learner"
 PLAIN_TORCH = "52 features, torch learner"
 UNLIMITED = 10**12  # episodes: no training ends while it is measured
@@ -43,7 +50,7 @@ PLAIN_FEATURES = FeatureConfig(
 class TrainBenchConfig:
     """Settings of this bench."""
 
-    pace: Pace = field(default_factory=lambda: Pace(repetitions=9, seconds=1.0))
+    pace: Pace = field(default_factory=lambda: Pace(repetitions=7, seconds=0.5))
     n_envs: int = 100
     update_steps: int = 100
     sb3_minibatches: tuple[int, ...] = (500, 2500, 10_000)
@@ -61,8 +68,12 @@ class TrainBenchConfig:
 
 
 def measure_training(config: TrainBenchConfig, progress: Progress) -> Figures:
-    """Measure rollouts alone, then whole updates."""
-    contenders = [("collection", list(_rollouts(config))), ("training", list(_updates(config)))]
+    """Measure rollouts alone, whole updates, and the parts of both."""
+    contenders = [
+        ("collection", list(_rollouts(config))),
+        ("training", list(_updates(config))),
+        ("parts", list(_parts(config))),
+    ]
     groups = measure_groups(contenders, config.pace, progress)
     return Figures(groups=groups, ratios=training_ratios(groups))
 
@@ -73,6 +84,7 @@ def training_ratios(groups: Groups) -> dict[str, float]:
     plain = max(value for name, value in rate.items() if name.startswith("52 features"))
     ratios = {
         "with an order / without": rate[WITH_ORDER] / rate[NATIVE],
+        "with --belief / without": rate[WITH_BELIEF] / rate[NATIVE],
         "native learner / torch learner": rate[NATIVE] / rate[TORCH],
     }
     peers = [value for name, value in rate.items() if name.startswith("SB3")]
@@ -122,6 +134,7 @@ def _variants(config: TrainBenchConfig) -> Iterator[tuple[str, TrainConfig]]:
         yield f"{name}, 2 threads", base
         yield f"{name}, --async", base.with_settings(threads=1, overlap=True)
         yield f"{name}, torch learner", base.with_settings(learner="torch")
+    yield WITH_BELIEF, config.train_config(belief=True)
     yield WITH_ORDER, config.train_config(order="critical_first", early_stopping=False)
 
 
@@ -140,6 +153,66 @@ def _updates(config: TrainBenchConfig) -> Iterator[MakeContender]:
     for size in config.sb3_minibatches:
         for threads in (1, 2):
             yield partial(_sb3_contender, settings, size, threads)
+
+
+def _parts(config: TrainBenchConfig) -> Iterator[MakeContender]:
+    for threads in (1, 2):
+        yield partial(_step_contender, config.train_config(threads=threads))
+    for part in (_values_contender, _sampling_contender, _features_contender, _env_contender):
+        yield partial(part, config.train_config(threads=1))
+
+
+def _step_contender(config: TrainConfig, stack: ExitStack) -> Contender:
+    """One gradient step on a minibatch of a rollout; the learning rate 0 keeps the weights."""
+    trainer = stack.enter_context(Trainer(config))
+    transitions, _ = trainer.ppo.transitions(trainer.collect().rollout)
+    count = len(transitions.actions)
+    rows = np.random.default_rng(0).permutation(count)[: max(1, count // config.ppo.n_minibatches)]
+    coefficients = LossCoefficients(config.ppo.clip_range, config.ppo.clip_range_vf, 0.01)
+    step = partial(trainer.learner.step, transitions, rows, coefficients, 0.0)
+    return _part("gradient step, per row", len(rows), step, config.ppo.threads)
+
+
+def _values_contender(config: TrainConfig, stack: ExitStack) -> Contender:
+    trainer = stack.enter_context(Trainer(config))
+    rollout = trainer.collect().rollout
+    return _part("values", rollout.rewards.size, partial(trainer.learner.values, rollout))
+
+
+def _sampling_contender(config: TrainConfig, stack: ExitStack) -> Contender:
+    rollout = stack.enter_context(Trainer(config)).collect().rollout
+    actor = make_actor(config.ppo, rollout.shape)
+    masks = None if rollout.action_masks is None else rollout.action_masks[0]
+    uniforms = np.random.default_rng(0).random(rollout.shape.n_envs, np.float32)
+    outputs = rollout.actions[0], rollout.log_probs[0]
+    sample = partial(actor.sample, rollout.features[0], masks, uniforms, *outputs)
+    return _part("forward pass and sampling", rollout.shape.n_envs, sample)
+
+
+def _features_contender(config: TrainConfig, _: ExitStack) -> Contender:
+    n_envs = config.env.n_envs
+    encoder = FeatureEncoder(config.features, n_envs, horizon=config.env.max_steps)
+    observations = np.zeros((n_envs, _core.OBSERVATION_SIZE), np.float32)
+    features = np.zeros((n_envs, encoder.size), np.float32)
+    masks = np.ones((n_envs, encoder.n_choices), np.uint8)
+    return _part("features", n_envs, partial(encoder.encode, observations, features, masks))
+
+
+def _env_contender(config: TrainConfig, stack: ExitStack) -> Contender:
+    n_envs = config.env.n_envs
+    envs = stack.enter_context(NativeVectorEnv(n_envs, red=config.env.red_agent))
+    envs.reset(seed=0)
+    actions = np.random.default_rng(0).integers(_core.ACTION_COUNT, size=n_envs)
+    return _part("environment step", n_envs, partial(envs.step, actions))
+
+
+def _part(name: str, steps: int, call: Callable[[], object], threads: int = 1) -> Contender:
+    return Contender(
+        name=f"{name}, {threads} thread{'s' if threads > 1 else ''}",
+        settings={"threads": threads},
+        steps_per_call=steps,
+        timer=time_calls(call),
+    )
 
 
 def _sb3_contender(

@@ -63,6 +63,10 @@ BLUE_HELP = (
     f"{', '.join(SCRIPTED)} (scripted); module:policy (a function of yours); a model file of "
     "Stable-Baselines3 (.zip) or ONNX (.onnx); or an RLlib checkpoint."
 )
+NETWORK_HELP = (
+    "module:Class of a run with a network of its own: code that a run folder names is called only "
+    "if you name it too."
+)
 TRUST_PICKLE_HELP = (
     "Load a policy that consists of pickles: an RLlib checkpoint, or a .zip of Stable-Baselines3. "
     "Loading executes code of its author. Other policies need no trust."
@@ -219,12 +223,16 @@ def resume_command(command: str, path: Path, settings: Settings) -> str:
 
 
 def _named_code(settings: Settings) -> list[tuple[str, str]]:
-    """Settings of the environments that are `module:attribute`."""
-    env = settings.get("env", {})
-    return [(f"env.{name}", env[name]) for name in ("id", "reward") if ":" in str(env.get(name))]
+    """Settings that are `module:attribute`."""
+    names = ("env.id", "env.reward", "ppo.network")
+    values = ((name, *name.split(".")) for name in names)
+    code = ((name, str(settings.get(group, {}).get(key))) for name, group, key in values)
+    return [(name, value) for name, value in code if ":" in value]
 
 
-def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> ResolvedPolicy:
+def resolve_blue(
+    name: str, which: str = "best", *, trust_pickle: bool, network: str | None = None
+) -> ResolvedPolicy:
     """The defender that a user names; see `BLUE_HELP`.
 
     Raises:
@@ -243,8 +251,8 @@ def resolve_blue(name: str, which: str = "best", *, trust_pickle: bool) -> Resol
         from cagepool.integrations import sb3_models  # noqa: PLC0415 - takes seconds to load
 
         return sb3_models.resolve_model(path)
-    allow_local_modules(name)
-    return resolve_policy(name, which)
+    allow_local_modules(name, network)
+    return resolve_policy(name, which, network=network)
 
 
 def _with_red_flag(command: type[Any], arguments: Sequence[str]) -> list[str]:

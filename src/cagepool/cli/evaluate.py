@@ -9,7 +9,14 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from cagepool import runs
-from cagepool.cli.args import BLUE_HELP, EDITION_HELP, NO_DEFAULT, TRUST_PICKLE_HELP, resolve_blue
+from cagepool.cli.args import (
+    BLUE_HELP,
+    EDITION_HELP,
+    NETWORK_HELP,
+    NO_DEFAULT,
+    TRUST_PICKLE_HELP,
+    resolve_blue,
+)
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import ReferenceScores, figures_table, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
@@ -51,6 +58,7 @@ class Evaluate:
         arg(help=f"Folder of CybORG. Default: {VARIABLE}, else the installed package."),
         NO_DEFAULT,
     ] = None
+    network: Annotated[str | None, arg(help=NETWORK_HELP), NO_DEFAULT] = None
     trust_pickle: Annotated[bool, arg(help=TRUST_PICKLE_HELP)] = False
     json: bool = False
     """Print JSON instead of tables."""
@@ -58,7 +66,9 @@ class Evaluate:
 
 def evaluate(command: Evaluate) -> None:
     """Evaluate a defender, print its scores, and write them to its run folder."""
-    blue = resolve_blue(command.blue, command.which, trust_pickle=command.trust_pickle)
+    blue = resolve_blue(
+        command.blue, command.which, trust_pickle=command.trust_pickle, network=command.network
+    )
     engine = _make_engine(command)
     trial = Trial(
         episodes=EPISODES[command.env] if command.episodes is None else command.episodes,

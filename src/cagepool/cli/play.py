@@ -11,7 +11,14 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import evaluate
-from cagepool.cli.args import BLUE_HELP, EDITION_HELP, NO_DEFAULT, TRUST_PICKLE_HELP, resolve_blue
+from cagepool.cli.args import (
+    BLUE_HELP,
+    EDITION_HELP,
+    NETWORK_HELP,
+    NO_DEFAULT,
+    TRUST_PICKLE_HELP,
+    resolve_blue,
+)
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cli.tables import print_scores
 from cagepool.evaluate.defenders import Defender
@@ -49,6 +56,7 @@ class Play:
     """Random seed of the games."""
     max_steps: int = Trial.max_steps
     """Steps per game. The table has the scores after 30, 50, 100 and all steps."""
+    network: Annotated[str | None, arg(help=NETWORK_HELP), NO_DEFAULT] = None
     trust_pickle: Annotated[bool, arg(help=TRUST_PICKLE_HELP)] = False
     json: bool = False
     """Print JSON instead of a table."""
@@ -58,7 +66,7 @@ class Play:
 
 def play(command: Play) -> None:
     """Play the games and print the scores."""
-    blue = resolve_blue(command.blue, trust_pickle=command.trust_pickle)
+    blue = resolve_blue(command.blue, trust_pickle=command.trust_pickle, network=command.network)
     defender = blue.defender
     reds = official_red_names(command.red)
     trial = Trial(

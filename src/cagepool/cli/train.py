@@ -116,7 +116,9 @@ def _read_defaults(arguments: Sequence[str]) -> Train:
 
 def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
-    check_env(read_config(command).env)  # before the libraries of training, which load slowly
+    config = read_config(command)
+    check_env(config.env)  # before the libraries of training, which load slowly
+    allow_local_modules(config.ppo.network)
     # OpenMP threads that spin-wait would take the cores from the rollout threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with _optional.require("training", "train", "torch", "tensorboard", "safetensors"):

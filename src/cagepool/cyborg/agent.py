@@ -12,17 +12,17 @@ from cagepool.evaluate.policy import Policy, load
 class CybORGAgent:
     """Plays the policy of a run greedily behind CybORG's ChallengeWrapper.
 
-    The class has the methods of CybORG's `BaseAgent` and needs neither PyTorch nor NumPy 2. An
+    The class has the methods of CybORG's `BaseAgent`. An MLP needs neither PyTorch nor NumPy 2. An
     agent plays one game at a time; `end_episode` must be called before the next game.
     """
 
-    def __init__(self, run: str | Path, which: str = "best") -> None:
-        """Load a policy.
+    def __init__(self, run: str | Path, which: str = "best", *, network: str | None = None) -> None:
+        """Load a policy; the arguments are those of `cagepool.load`.
 
         Raises:
             ValueError: the run cannot be read.
         """
-        self.policy: Policy = load(run, which)
+        self.policy: Policy = load(run, which, network=network)
         self.end_episode()
 
     def get_action(self, observation: Any, action_space: Any) -> int:

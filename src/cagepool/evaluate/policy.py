@@ -1,4 +1,7 @@
-"""A trained policy in NumPy: it plays without PyTorch, also inside CybORG."""
+"""A trained policy: an MLP plays in NumPy, without PyTorch, also inside CybORG.
+
+Policies with other networks are in evaluate/network_policy.py.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,6 +15,8 @@ from msgspec import Struct, field
 from numpy.typing import ArrayLike
 
 from cagepool import _core, runs
+from cagepool._lookup import is_reference
+from cagepool._optional import MissingExtraError, require
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate import zoo
 from cagepool.evaluate.defenders import GameBatch
@@ -28,6 +33,10 @@ ACTIVATIONS: dict[str, Callable[[Float32s], Float32s]] = {
 }
 CAGE_ENVS = (ENVIRONMENT_ID, "cyborg")  # environments whose observations the features encode
 MASKED_LOGIT = np.float32(-1e30)
+MLP = "mlp"
+# In a checkpoint with --normalize-observations: moments of the features.
+FEATURE_MEAN, FEATURE_DEVIATION = "normalizer.mean", "normalizer.deviation"
+MAX_NORMALIZED = np.float32(10)
 NEGLIGIBLE_PRIOR = 1e-6
 
 
@@ -45,6 +54,9 @@ class EnvSettings(Struct, frozen=True):
 class NetworkSettings(Struct, frozen=True):
     """Settings of the group `ppo` that a policy depends on."""
 
+    network: str = MLP
+    hidden: tuple[int, ...] = (64, 64)
+    critic_hidden: tuple[int, ...] = ()
     activation: Literal["tanh", "relu"] = "tanh"
 
 
@@ -85,15 +97,19 @@ class PolicySettings(Struct, frozen=True):
         return self.env.id in CAGE_ENVS
 
 
-def load(run: str | Path, which: str = "best") -> "Policy":
+def load(run: str | Path, which: str = "best", *, network: str | None = None) -> "Policy":
     """Load the policy of a run.
 
     Args:
         run: Run folder, or `zoo:NAME` for a policy that comes with the package.
         which: `best`, by the evaluations on other seeds during training, or `last`.
+        network: `module:Class` of a run with a network of its own. The class is code that the run
+            folder names; it is called only if you name it too.
 
     Raises:
-        ValueError: the folder is not a run folder, is damaged, or has no such policy.
+        ValueError: the folder is not a run folder, is damaged, has no such policy, or names
+            another network than you.
+        ImportError: the network needs PyTorch, which is not installed.
     """
     if isinstance(run, str) and run.startswith(zoo.PREFIX):
         run = zoo.zoo_folder(run)
@@ -102,9 +118,43 @@ def load(run: str | Path, which: str = "best") -> "Policy":
         raise ValueError(f"which must be best or last, got {which!r}")
     checkpoint = opened.checkpoint(checkpoint_kind(opened, which))
     try:
-        return Policy(checkpoint.arrays, opened.settings)
+        settings = PolicySettings.from_dict(opened.settings)
     except ValueError as error:
         raise runs.damage_error(opened.path, error) from error
+    _check_named_network(settings.ppo.network, network, opened.path)
+    try:
+        return make_policy(checkpoint.arrays, opened.settings)
+    except MissingExtraError:
+        raise
+    except ValueError as error:
+        raise runs.damage_error(opened.path, error) from error
+
+
+def make_policy(arrays: Arrays, settings: Mapping[str, Mapping[str, Any]]) -> "Policy":
+    """Build a policy from weights: an MLP in NumPy, another network in PyTorch.
+
+    Raises:
+        ValueError: the weights do not fit the settings.
+        ImportError: the network needs PyTorch, which is not installed.
+    """
+    network = PolicySettings.from_dict(settings).ppo.network
+    if network == MLP:
+        return Policy(arrays, settings)
+    with require(f"a policy with network {network}", "train", "torch"):
+        from cagepool.evaluate.network_policy import NetworkPolicy  # noqa: PLC0415 - slow import
+
+        return NetworkPolicy(arrays, settings)
+
+
+def _check_named_network(network: str, named: str | None, path: Path) -> None:
+    """Raise ValueError if code that a run folder names is not what the caller named."""
+    if named is not None and named != network:
+        raise ValueError(f"the network of {path} is {network}, got {named}")
+    if is_reference(network) and named is None:
+        raise ValueError(
+            f"{path} names code to be called, {network}: if you trust it, name it too, as "
+            f"--network {network} or load(..., network={network!r})"
+        )
 
 
 def checkpoint_kind(run: runs.Run, which: str) -> str:
@@ -130,10 +180,10 @@ class Policy:
             ValueError: a setting has the wrong type, or the weights do not fit the settings.
         """
         self.settings = PolicySettings.from_dict(settings)
-        self.layers = actor_layers(arrays)
-        self._activation = ACTIVATIONS[self.settings.ppo.activation]
         self._is_cage = self.settings.is_cage
         self._last_actions: Int64s | None = None
+        self._moments = feature_moments(arrays)
+        self._load_weights(arrays)
         self.begin(1)
         self._check_sizes()
 
@@ -190,11 +240,11 @@ class Policy:
     def logits(self, observations: Float32s) -> Float32s:
         """Logits of the choices, -1e30 where masked; adds the observations to the histories."""
         if not self._is_cage:
-            return self.forward(observations)
+            return self.forward(self._normalized(observations))
         if len(observations) != len(self._rows):
             self.begin(len(observations))
         self._advance(np.ascontiguousarray(observations))
-        logits = self.forward(self._rows)
+        logits = self.forward(self._normalized(self._rows))
         return logits if self._masks is None else np.where(self._masks, logits, MASKED_LOGIT)
 
     def forward(self, rows: Float32s) -> Float32s:
@@ -203,6 +253,13 @@ class Policy:
         for layer_weights, layer_biases in hidden:
             rows = self._activation(rows @ layer_weights + layer_biases)
         return rows @ weights + biases
+
+    def _load_weights(self, arrays: Arrays) -> None:
+        self.layers = actor_layers(arrays)
+        self._activation = ACTIVATIONS[self.settings.ppo.activation]
+
+    def _normalized(self, rows: Float32s) -> Float32s:
+        return rows if self._moments is None else normalize_features(rows, *self._moments)
 
     def _advance(self, observations: Float32s) -> None:
         """Add the last actions and the observations to the histories of games past step one."""
@@ -250,6 +307,24 @@ def feature_encoder(settings: PolicySettings, games: int) -> FeatureEncoder:
     if settings.features.order_input and settings.order.order is not None:
         encoder.set_order(settings.order.order)
     return encoder
+
+
+def feature_moments(arrays: Arrays) -> tuple[Float32s, Float32s] | None:
+    """Mean and deviation of the features in a checkpoint; None: features are not normalized.
+
+    Raises:
+        ValueError: they have another shape, or are not finite.
+    """
+    if FEATURE_MEAN not in arrays:
+        return None
+    mean, deviation = (_floats(arrays, n, dimensions=1) for n in (FEATURE_MEAN, FEATURE_DEVIATION))
+    return mean, deviation
+
+
+def normalize_features(rows: Float32s, mean: Float32s, deviation: Float32s) -> Float32s:
+    """Features with mean 0 and deviation 1, limited to 10 deviations."""
+    normalized: Float32s = (rows - mean) / deviation
+    return np.clip(normalized, -MAX_NORMALIZED, MAX_NORMALIZED, out=normalized)
 
 
 def belief_config(env: EnvSettings) -> BeliefConfig:

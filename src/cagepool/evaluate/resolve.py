@@ -35,13 +35,14 @@ class ResolvedPolicy:
         return requested or self.trained_on or next(iter(EDITIONS))
 
 
-def resolve_policy(name: str, which: str = "best") -> ResolvedPolicy:
+def resolve_policy(name: str, which: str = "best", *, network: str | None = None) -> ResolvedPolicy:
     """The policy that a name stands for.
 
     Args:
         name: Run folder, `zoo:NAME`, ONNX file, `module:attribute` (see
             `policy_function.FunctionDefender`), or scripted defender.
         which: Checkpoint of a run folder, `best` or `last`.
+        network: `module:Class` that the run folder names, to confirm that it may be called.
 
     Raises:
         ValueError: there is no such policy, it can't be read, or it is for another environment.
@@ -53,7 +54,7 @@ def resolve_policy(name: str, which: str = "best") -> ResolvedPolicy:
     if name.startswith(zoo.PREFIX):
         return replace(_trained_policy(zoo.zoo_folder(name), which), name=name, run=None)
     if path.is_dir():
-        return _trained_policy(path, which)
+        return _trained_policy(path, which, network)
     if path.is_file():
         return ResolvedPolicy(path.name, _load_file(path), "policy")
     if is_reference(name):
@@ -93,8 +94,8 @@ def check_trust(path: Path, *, trust_pickle: bool) -> None:
         )
 
 
-def _trained_policy(folder: Path, which: str) -> ResolvedPolicy:
-    policy = load(folder, which)
+def _trained_policy(folder: Path, which: str, network: str | None = None) -> ResolvedPolicy:
+    policy = load(folder, which, network=network)
     settings = policy.settings
     if not settings.is_cage:
         raise ValueError(f"a policy must be one for CAGE-2, that of {folder} is for another game")

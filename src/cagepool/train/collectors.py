@@ -214,7 +214,8 @@ class RolloutWorker:
             self.actor.reset(np.arange(self.shape.n_envs))
 
     def close(self) -> None:
-        """Close the environments."""
+        """Close the environments and the policy."""
+        self.actor.close()
         self._envs.close()
 
 

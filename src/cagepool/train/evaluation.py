@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cagepool.evaluate.policy import Policy, PolicyDefender
+from cagepool.evaluate.policy import MLP, Policy, PolicyDefender, make_policy
 from cagepool.evaluate.rollout import Trial, episode_totals, game_seeds, play_steps
 from cagepool.evaluate.statistics import mean_score
 from cagepool.runs.schema import OrderScore
@@ -15,7 +15,7 @@ from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import red_class_names
 from cagepool.train.config import TrainConfig
 from cagepool.train.early_stopping import passes
-from cagepool.train.make_learner import make_actor
+from cagepool.train.native_learner import NativeActor
 from cagepool.train.rollout import RolloutShape
 from cagepool.types import Arrays, Float32s, Float64s, Int64s
 
@@ -43,11 +43,18 @@ def evaluate_weights(config: TrainConfig, weights: Arrays) -> PeriodicScore:
         green=config.env.green,
         seed=PERIODIC_SEED,
     )
-    defender = PolicyDefender(_ActorPolicy(weights, config))
+    defender = PolicyDefender(training_policy(weights, config))
     totals = [episode_totals(defender, trial, red) for red in red_class_names(config.env.red_agent)]
     scores = np.mean([by_length.mean(1) for by_length in totals], axis=0)
     returns = np.mean([by_length[:, -1] for by_length in totals], axis=0)
     return PeriodicScore(*_mean_and_error(scores), *_mean_and_error(returns))
+
+
+def training_policy(weights: Arrays, config: TrainConfig) -> Policy:
+    """The policy with the weights of a learner."""
+    if config.ppo.network == MLP:
+        return _NativePolicy(weights, config)
+    return make_policy(weights, config.as_dict())
 
 
 def score_of_returns(returns: list[float]) -> PeriodicScore:
@@ -77,17 +84,17 @@ def evaluate_orders(
     ]
 
 
-class _ActorPolicy(Policy):
-    """Policy in training, computed by an actor: NumPy would spin-wait on all cores."""
+class _NativePolicy(Policy):
+    """MLP policy in training, computed by the core: NumPy would spin-wait on all cores."""
 
     def __init__(self, weights: Arrays, config: TrainConfig) -> None:
         super().__init__(weights, config.as_dict())
         shape = RolloutShape(0, 0, self._encoder.size, self._encoder.n_choices, masked=False)
-        self._actor = make_actor(config.ppo, shape)
+        self._actor = NativeActor(config.ppo, shape)
         self._actor.load_weights(weights)
 
     def forward(self, rows: Float32s) -> Float32s:
-        return self._actor.logits(rows, None)
+        return self._actor.logits(rows)
 
 
 class _OrderDefender(PolicyDefender):

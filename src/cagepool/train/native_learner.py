@@ -143,11 +143,13 @@ class NativeActor:
     def __init__(self, config: PpoConfig, shape: RolloutShape) -> None:
         """Create networks for rollouts of this shape."""
         widths = actor_widths(config, shape)
-        self._core = _core.MlpActor(
-            widths=widths, activation=_ACTIVATIONS[config.activation], threads=1
+        core = _core.MlpActor(
+            widths=widths,
+            activation=_ACTIVATIONS[config.activation],
+            threads=1 if config.overlap else config.threads,  # an update at the same time has them
         )
-        names = layer_names("actor", widths)
-        self._parameters = Parameters(names, self._core.layers, self._core.size)
+        self._core: _core.MlpActor | None = core
+        self._parameters = Parameters(layer_names("actor", widths), core.layers, core.size)
         self._actions = shape.actions
 
     def weights(self) -> Arrays:
@@ -161,7 +163,7 @@ class NativeActor:
     def logits(self, features: Float32s, _masks: Bytes | None = None) -> Float32s:
         """Logits of the actions, (rows, actions)."""
         logits = np.empty((len(features), self._actions), np.float32)
-        self._core.write_logits(self._parameters.flat, features, logits)
+        self._open_core.write_logits(self._parameters.flat, features, logits)
         return logits
 
     def sample(
@@ -174,13 +176,25 @@ class NativeActor:
     ) -> None:
         """Sample one action per environment."""
         with stage("policy_forward"):
-            self._core.sample(self._parameters.flat, features, masks, uniforms, actions, log_probs)
+            self._open_core.sample(
+                self._parameters.flat, features, masks, uniforms, actions, log_probs
+            )
 
     def load_state(self, state: Float32s) -> None:
         """Do nothing: MLPs have no recurrent state."""
 
     def reset(self, env_ids: Int64s) -> None:
         """Do nothing: MLPs have no recurrent state."""
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._core = None
+
+    @property
+    def _open_core(self) -> _core.MlpActor:
+        if self._core is None:
+            raise RuntimeError("the actor must be open, it was closed")
+        return self._core
 
 
 class Parameters:

@@ -152,6 +152,9 @@ class Actor(Protocol):
     def reset(self, env_ids: Int64s, /) -> None:
         """Clear the recurrent state of environments whose episode ended."""
 
+    def close(self) -> None:
+        """Stop the threads."""
+
 
 class ObservationEncoder:
     """Flattened observations as features, and every action of the environment."""
@@ -243,7 +246,7 @@ class EnvSampler:
             self._sample_actions(actor, rollout, step, uniforms[step])
             self._step_envs(rollout, step, finished)
             rollout.steps = step + 1
-            if rollout.dones[step].any():
+            if actor.state is not None:
                 actor.reset(np.flatnonzero(rollout.dones[step]))
             if self.is_finished:
                 break
@@ -309,7 +312,8 @@ class EnvSampler:
         masks = None if rollout.action_masks is None else rollout.action_masks[step]
         actions = rollout.actions[step]
         actor.sample(rollout.features[step], masks, uniforms, actions, rollout.log_probs[step])
-        np.take(self.encoder.action_indices, actions, out=self._env_actions)
+        # All actions are in range; `clip` only saves a copy, which NumPy makes to raise errors.
+        self.encoder.action_indices.take(actions, out=self._env_actions, mode="clip")
 
     def _step_envs(self, rollout: Rollout, step: int, finished: FinishedEpisodes) -> None:
         if self.tracker is not None:
@@ -331,7 +335,7 @@ class EnvSampler:
         dones = rollout.dones[step]
         np.logical_or(terminations, truncations, out=dones)
         observed = _as_floats(observations)
-        if dones.any():
+        if np.count_nonzero(dones):  # faster than `any`
             has_next_value = self._reward_weights is None
             truncated = truncations & ~terminations & has_next_value
             self._end_episodes(rollout, step, observed, infos["final_obs"], truncated)

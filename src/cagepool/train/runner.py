@@ -13,7 +13,6 @@ import numpy as np
 
 from cagepool import runs
 from cagepool._stages import stage
-from cagepool.evaluate.policy import Policy
 from cagepool.runs.schema import TrainingState, WorkflowFile
 from cagepool.sim import orders
 from cagepool.train.config import TrainConfig
@@ -23,6 +22,7 @@ from cagepool.train.evaluation import (
     evaluate_orders,
     evaluate_weights,
     score_of_returns,
+    training_policy,
 )
 from cagepool.train.logging import ResumePoint, Row, RunLogger
 from cagepool.train.ppo import Trainer, Update
@@ -147,7 +147,7 @@ def _write_outcome(run: runs.Run, trainer: Trainer, early_stopping: EarlyStoppin
     order = config.order.order
     assert order is not None
     assert early_stopping.outcome is not None
-    policy = Policy(trainer.learner.weights(), config.as_dict())
+    policy = training_policy(trainer.learner.weights(), config)
     (score,) = evaluate_orders(policy, config, [order], config.order.n_eval_episodes)
     workflow = WorkflowFile(
         order=">".join(orders.parse_order(order)),

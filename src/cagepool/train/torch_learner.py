@@ -48,9 +48,10 @@ class TorchLearner:
         """Create the network with weights drawn from the seed."""
         self._threads = config.threads
         self._max_grad_norm = config.max_grad_norm
-        self._spec = network_spec(config, shape)
+        spec = network_spec(config, shape)
+        self._sizes = sizes_array(config, spec)
         self._device = find_device(config.device)
-        network = make_network(config.network, self._spec, seed)
+        network = make_network(config.network, spec, seed)
         if config.network == "mlp":  # the same start as the native learner's
             widths = actor_widths(config, shape), critic_widths(config, shape)
             load_network_arrays(network, initial_weights(*widths, seed))
@@ -61,8 +62,11 @@ class TorchLearner:
         self._batch: _DeviceBatch | None = None
 
     def weights(self) -> Arrays:
-        """Weights and sizes by name; on the CPU, weights share memory with the network."""
-        return network_arrays(self._network) | {SIZES: sizes_array(self._spec)}
+        """Weights by name, with the sizes that a policy needs to build the network again.
+
+        On the CPU, they share memory with the network.
+        """
+        return network_arrays(self._network) | self._sizes
 
     def values(self, rollout: Rollout) -> RolloutValues:
         """Values of all states of a rollout and of the last states of truncated episodes."""
@@ -280,7 +284,6 @@ class TorchActor:
     def __init__(self, config: PpoConfig, shape: RolloutShape) -> None:
         """Create a network for rollouts of this shape."""
         self._device = find_device(config.device)
-        self._sizes = sizes_array(network_spec(config, shape))
         network = make_network(config.network, network_spec(config, shape))
         self._network = network.eval().to(self._device)
         self._state = torch.zeros(shape.n_envs, state_size(network), device=self._device)
@@ -295,8 +298,8 @@ class TorchActor:
         self._state = _to_tensor(state.copy(), self._device)
 
     def weights(self) -> Arrays:
-        """Weights and sizes by name."""
-        return network_arrays(self._network) | {SIZES: self._sizes}
+        """Weights by name."""
+        return network_arrays(self._network)
 
     def load_weights(self, weights: Arrays) -> None:
         """Copy the weights of a learner."""
@@ -331,6 +334,9 @@ class TorchActor:
         """Clear the recurrent state of environments whose episode ended."""
         if self._state.shape[1]:
             self._state[_to_tensor(env_ids, self._device)] = 0
+
+    def close(self) -> None:
+        """Do nothing: there are no threads."""
 
 
 class FlatParameters:
@@ -411,15 +417,17 @@ def network_spec(config: PpoConfig, shape: RolloutShape) -> NetworkSpec:
         shape.features,
         critic_features,
         shape.actions,
-        config.hidden,
-        config.critic_hidden or config.hidden,
-        config.activation,
+        hidden=config.hidden,
+        critic_hidden=config.critic_hidden or config.hidden,
+        activation=config.activation,
     )
 
 
-def sizes_array(spec: NetworkSpec) -> Int64s:
-    """Sizes of inputs and outputs, as a checkpoint holds them."""
-    return np.array([spec.features, spec.critic_features, spec.actions])
+def sizes_array(config: PpoConfig, spec: NetworkSpec) -> Arrays:
+    """Sizes by their name in a checkpoint; the weights of MLPs show them."""
+    if config.network == "mlp":
+        return {}
+    return {SIZES: np.array([spec.features, spec.critic_features, spec.actions])}
 
 
 def use_threads(count: int) -> None:
