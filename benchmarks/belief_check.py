@@ -9,8 +9,7 @@ the cost of a step instead.
 
 import argparse
 import json
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -170,27 +169,25 @@ def add_events(calibration: Calibration, belief: BeliefFilter, batch: Batch, hos
         calibration.add(name, said[name][:, hosts], truth[:, hosts])
 
 
-def check_games(games: int) -> dict[str, Any]:
-    """Check all defenders."""
+def check_games(games: int) -> Iterator[dict[str, Any]]:
+    """Check all defenders; yields the result after each."""
     kinds = list(product(BLUES, ("2.1", "leaderboard"), SIZES))
-    start = time.perf_counter()
     calibrations = {False: Calibration(), True: Calibration()}
-    rows = []
+    rows: list[dict[str, Any]] = []
     count = games // len(kinds)
     for number, (blue, edition, (green, size)) in enumerate(kinds):
         seed = number * 10**6
         cell = Cell(blue=blue, edition=edition, green=green, capacity=size, games=count, seed=seed)
         rows.append(check(cell, calibrations[green]))
         print(json.dumps(rows[-1]), flush=True)
-    return {
-        "games": sum(row["games"] for row in rows),
-        "seconds": round(time.perf_counter() - start),
-        "rows": rows,
-        "calibration": {
-            "green off": calibrations[False].rows(),
-            "green on": calibrations[True].rows(),
-        },
-    }
+        yield {
+            "games": sum(row["games"] for row in rows),
+            "rows": rows,
+            "calibration": {
+                "green off": calibrations[False].rows(),
+                "green on": calibrations[True].rows(),
+            },
+        }
 
 
 def measure_speed() -> dict[str, Any]:
@@ -216,9 +213,10 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="measure the cost instead")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
-    found = measure_speed() if options.speed else check_games(options.games)
+    parts = [measure_speed()] if options.speed else check_games(options.games)
     before = json.loads(options.out.read_text()) if options.out.exists() else {}
-    options.out.write_text(json.dumps(before | found, indent=1) + "\n")
+    for found in parts:
+        options.out.write_text(json.dumps(before | found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
