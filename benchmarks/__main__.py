@@ -65,6 +65,11 @@ def benches(options: Options) -> dict[str, Bench]:
         "cyborg": Bench("CybORG in worker processes", _cyborg, {"CybORG": "see docs/cyborg.md"}),
         "rllib": Bench("RLlib on native pools", _rllib, {"ray": "pip install 'cagepool[ray]'"}),
         "ray": Bench("training with Ray actors", _ray, {"ray": "pip install 'cagepool[ray]'"}),
+        "jax_training": Bench(
+            "training in JAX, several seeds against one",
+            _jax_training,
+            {"jax": "pip install 'cagepool[jax]'"},
+        ),
     }
 
 
@@ -103,6 +108,13 @@ def _ray(progress: Progress, *, quick: bool) -> Figures:
 
     small = RayConfig(pace=QUICKEST, n_envs=20, update_steps=20, actors=(1,))
     return measure_ray(small if quick else RayConfig(), progress)
+
+
+def _jax_training(progress: Progress, *, quick: bool) -> Figures:
+    from benchmarks.suites.jax_training import JaxTrainingConfig, measure_jax_training
+
+    small = JaxTrainingConfig(repetitions=2, seeds=(1, 2), updates=1, n_envs=8, n_steps=10)
+    return measure_jax_training(small if quick else JaxTrainingConfig(), progress)
 
 
 def parse(arguments: list[str] | None = None) -> Options:

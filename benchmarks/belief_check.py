@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.bench.engine import belief_contenders
 from cagepool.bench.measure import Pace, measure_interleaved
-from cagepool.evaluate import policy
+from cagepool.evaluate.load import load
 from cagepool.sim import Batch, BatchConfig, BeliefConfig, BeliefFilter
 from cagepool.sim.names import action_index, host_index
 from cagepool.types import Bools, Float64s, Int64s
@@ -54,7 +54,7 @@ def chooser(blue: str, edition: str, games: int, rng: np.random.Generator) -> Ch
         return random
     if blue == "scripted":
         return scripted
-    trained = policy.load(f"zoo:{blue}-{edition}" if blue == "best" else f"zoo:{blue}")
+    trained = load(f"zoo:{blue}-{edition}" if blue == "best" else f"zoo:{blue}")
     trained.begin(games)
     return lambda observations: trained.act(observations, greedy=False, rng=rng)
 

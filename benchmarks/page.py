@@ -70,6 +70,14 @@ class BenchSource(Source[BenchResult]):
                 return measurement.steps_per_second
         return None
 
+    def auto_share(self, group: str) -> str:
+        """Share of the fastest backend that `auto` reached in a group, and its choice."""
+        for name, ratio in self.ratios.items():
+            if name.startswith(f"{group}: auto "):
+                choice = name.partition("(")[2].partition(")")[0]
+                return f"{ratio:.2f} ({choice})"
+        return NOTHING
+
     def sizes(self, kind: str) -> list[int]:
         """Numbers at the end of the names of the groups of a kind."""
         titles = (title.rpartition(" ") for title in self.groups)

@@ -42,6 +42,7 @@ PAGES_WITH_CODE = [
     ("docs/integrations.md", "TorchRL: ", SLOW),
     ("docs/jax.md", "(120, 5)", JAX),
     ("docs/own-environments.md", "(4, 13) [0 0 0 0]", NO_MARKS),
+    ("docs/own-networks.md", "64", NO_MARKS),
     ("docs/playing.md", "-", NO_MARKS),
     ("docs/ray.md", "-", RAY),
 ]

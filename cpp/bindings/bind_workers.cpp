@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <utility>
@@ -145,16 +146,19 @@ void bind_worker_loop(nb::module_& m) {
   m.def(
       "rehearse",
       [](std::pair<double, double> loop, std::pair<double, double> worker, double parent_s,
-         int workers, double budget_s) {
+         int workers, int rounds, double turn_s) {
         const nb::gil_scoped_release release;
-        const RehearsalTimes times = rehearse({.loop = {loop.first, loop.second},
-                                               .worker = {worker.first, worker.second},
-                                               .parent_s = parent_s,
-                                               .workers = workers,
-                                               .budget_s = budget_s});
-        return std::pair(times.loop_s, times.workers_s);
+        std::vector<std::pair<double, double>> seconds;
+        for (const RehearsalTimes& times : rehearse({.loop = {loop.first, loop.second},
+                                                     .worker = {worker.first, worker.second},
+                                                     .parent_s = parent_s,
+                                                     .workers = workers,
+                                                     .rounds = rounds,
+                                                     .turn_s = turn_s}))
+          seconds.emplace_back(times.loop_s, times.workers_s);
+        return seconds;
       },
-      nb::kw_only(), "loop"_a, "worker"_a, "parent_s"_a, "workers"_a, "budget_s"_a,
+      nb::kw_only(), "loop"_a, "worker"_a, "parent_s"_a, "workers"_a, "rounds"_a, "turn_s"_a,
       "Measure a step of all environments in one loop and in workers, under the present load, "
       "without environments.\n\n"
       "Args:\n"
@@ -162,9 +166,10 @@ void bind_worker_loop(nb::module_& m) {
       "    worker: Seconds that each worker computes and waits per step.\n"
       "    parent_s: Seconds that the parent of the workers computes per step.\n"
       "    workers: Number of workers.\n"
-      "    budget_s: Approximate duration.\n\n"
+      "    rounds: Number of measurements.\n"
+      "    turn_s: Approximate duration of each side in a round.\n\n"
       "Returns:\n"
-      "    Seconds per step of the loop and of the workers.");
+      "    Seconds per step of the loop and of the workers, by round.");
 
   nb::class_<BoundStepRequests>(m, "StepRequests", "Writes step requests to workers.")
       .def(nb::init<nb::handle, nb::handle>(), nb::kw_only(), "worker_of_env"_a, "pipes"_a,

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "bindings/struct_fields.hpp"
@@ -30,6 +31,32 @@ std::vector<int> host_loss_tenths() {
     tenths.push_back(penalty_tenths(game));
   }
   return tenths;
+}
+
+/// Kind, positions after a failure and a success, and targets by user host, per position.
+using BLineRow = std::tuple<RedKind, int, int, std::vector<int>>;
+
+std::vector<BLineRow> b_line_plan() {
+  std::vector<BLineRow> rows;
+  for (const BLineStep& step : kBLineSteps) {
+    rows.emplace_back(step.kind, step.next[0], step.next[1],
+                      std::vector<int>(step.target.begin(), step.target.end()));
+  }
+  return rows;
+}
+
+std::vector<std::tuple<int, int, int>> host_services() {
+  std::vector<std::tuple<int, int, int>> rows;
+  for (const HostFacts& facts : kHostFacts)
+    rows.emplace_back(facts.listening, facts.user_level, facts.privileged);
+  return rows;
+}
+
+std::vector<std::tuple<int, int>> ports_of_decoys() {
+  std::vector<std::tuple<int, int>> rows;
+  for (std::size_t decoy = 0; decoy < kDecoyCount; ++decoy)
+    rows.emplace_back(kDecoyPort[decoy], kDecoyFreePort[decoy]);
+  return rows;
 }
 
 }  // namespace
@@ -52,6 +79,10 @@ NB_MODULE(_core, m) {
   m.attr("MAX_STEPS") = std::numeric_limits<std::uint16_t>::max();
   m.attr("RESTORE_TENTHS") = kRestoreTenths;
   m.attr("OUTAGE_TENTHS") = kOutageTenths;
+  m.attr("SSH_PORT") = int{kSsh};
+  m.attr("MAIL_PORT") = int{kMail};
+  m.attr("TOP_EXPLOIT_SHARE") = kTopShare / 4294967296.0;
+  m.attr("DETECTED_SHARE") = kDetectedShare / 4294967296.0;
   m.attr("SESSION_HOST") = int{kSessionHost};
   m.attr("SESSION_ALIVE") = int{kSessionAlive};
   m.attr("SESSION_PRIVILEGED") = int{kSessionPrivileged};
@@ -93,6 +124,14 @@ NB_MODULE(_core, m) {
 
   m.def("host_loss_tenths", &host_loss_tenths,
         "Tenths of reward that blue loses per step while red is privileged, by host.");
+  m.def("b_line_plan", &b_line_plan,
+        "Plan of B_lineAgent: per position the kind of its action, the positions after a failure "
+        "and after a success, and the target by user host (User1 to User4).");
+  m.def("host_services", &host_services,
+        "Exploit ports per host, as bits in ascending order of exploit weight: listening, and "
+        "those whose genuine service yields a user account and a privileged account.");
+  m.def("ports_of_decoys", &ports_of_decoys,
+        "Port that each decoy opens, and port that must be free, as bits of `host_services`.");
   m.def("struct_layouts", &struct_layouts,
         "Structs that cross as rows of bytes, by name: size in bytes, and members as (name, NumPy "
         "type, offset, number of values).");

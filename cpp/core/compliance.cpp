@@ -1,6 +1,7 @@
 #include "core/compliance.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace cagepool {
@@ -18,14 +19,15 @@ constexpr std::uint64_t table_bits_of(Mask hosts) {
 /// Hosts of the first threatened type, by order. User0 is a user host in the older definition only.
 constexpr PriorityHosts make_priority_hosts(Definition definition) {
   std::array<Mask, kTypeCount> hosts = kTypeHosts;
-  if (definition == Definition::kSeed) hosts[kUserType] |= bit(kUser0);
+  const bool is_seed = definition == Definition::kSeed;
+  if (is_seed) hosts[kUserType] |= bit(kUser0);
   PriorityHosts table{};
   std::array<std::size_t, kTypeCount> order{0, 1, 2, 3, 4};
   for (auto& by_threats : table) {
     for (unsigned threats = 0; threats < 1 << kTypeCount; ++threats) {
       const auto first = std::ranges::find_if(
           order, [threats](std::size_t type) { return ((threats >> type) & 1u) != 0; });
-      by_threats[threats] = first == order.end() ? Mask{0} : hosts[*first];
+      by_threats[threats] = first != order.end() ? hosts[*first] : is_seed ? kAllHosts : Mask{0};
     }
     std::ranges::next_permutation(order);
   }
@@ -46,7 +48,10 @@ ComplianceRule ComplianceRule::make(Knowledge knowledge, Definition definition, 
           .grid = grid,
           .inverse_grid = 1.0 / grid,
           .hosts = hosts,
+          .session_masks = std::bit_cast<std::uint64_t>(RedMasks{hosts, hosts, hosts, 0}),
           .table_bits = table_bits_of(hosts),
+          .exempt = is_seed ? kAllHosts : Mask{0},
+          .always_wasted = is_seed ? Mask{0} : bit(kUser0),
           .priority_hosts = is_seed ? &kSeedPriorityHosts : &kPriorityHosts};
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/game.hpp"
 
@@ -20,7 +22,8 @@ inline constexpr std::array<Mask, kTypeCount> kTypeHosts{
 using Order = std::uint8_t;
 inline constexpr int kOrderCount = 120;
 
-/// Hosts of the threatened type that an order puts first, [order][threatened types as bits].
+/// Hosts of the threatened type that an order puts first, [order][threatened types as bits]; in the
+/// older definition all hosts if no type is threatened.
 using PriorityHosts = std::array<std::array<Mask, 1 << kTypeCount>, kOrderCount>;
 
 /// Which hosts count as threatened: those with a red session, or those that blue's table calls
@@ -40,9 +43,12 @@ struct ComplianceRule {
   /// digit; large enough that all sums of an episode are exact, so that the rewards of an episode
   /// add up to its last lambda * compliance to the bit.
   double grid;
-  double inverse_grid;       // exact too
-  Mask hosts;                // hosts that can be threatened
-  std::uint64_t table_bits;  // their bits of blue's table
+  double inverse_grid;          // exact too
+  Mask hosts;                   // hosts that can be threatened
+  std::uint64_t session_masks;  // their bits in `RedMasks`
+  std::uint64_t table_bits;     // their bits of blue's table
+  Mask exempt;                  // hosts that comply without a session of red on them
+  Mask always_wasted;           // hosts whose fix is always wasted
   const PriorityHosts* priority_hosts;
 };
 
@@ -73,6 +79,19 @@ inline unsigned types_of(Mask hosts) {
          (unsigned{hosts >= bit(kUser0)} << kUserType);
 }
 
+/// The masks of hosts in `Game` that begin with `privileged`; the last one is of no interest here.
+using RedMasks = std::array<Mask, 4>;
+static_assert(offsetof(Game, user_unseen) == offsetof(Game, privileged) + 2 * sizeof(Mask));
+static_assert(offsetof(Game, privileged) + sizeof(RedMasks) <= sizeof(Game));
+
+/// The masks as one word: whether any of them has a bit is one test.
+inline std::uint64_t red_masks(const Game& game) {
+  std::uint64_t masks = 0;
+  std::memcpy(&masks, reinterpret_cast<const char*>(&game) + offsetof(Game, privileged),
+              sizeof(masks));
+  return masks;
+}
+
 /// Hosts that are threatened.
 template <Knowledge kKnowledge>
 inline Mask threatened_hosts(const Game& game, const ComplianceRule& rule) {
@@ -87,8 +106,7 @@ inline Mask threatened_hosts(const Game& game, const ComplianceRule& rule) {
 /// Whether any host is threatened.
 template <Knowledge kKnowledge>
 inline bool is_threatened(const Game& game, const ComplianceRule& rule) {
-  if constexpr (kKnowledge == Knowledge::kTrue)
-    return threatened_hosts<kKnowledge>(game, rule) != 0;
+  if constexpr (kKnowledge == Knowledge::kTrue) return (red_masks(game) & rule.session_masks) != 0;
   return (game.blue_table & rule.table_bits) != 0;
 }
 
@@ -101,22 +119,39 @@ inline double scaled_compliance(const Counters& counters, const ComplianceRule& 
          rule.grid;
 }
 
+/// What one fix adds to the counters, by [compliant + 2 * no host is threatened + 4 * always
+/// wasted].
+inline constexpr std::array<Counters, 8> kFixCounts = [] {
+  std::array<Counters, 8> table{};
+  for (unsigned outcome = 0; outcome < table.size(); ++outcome) {
+    const bool compliant = (outcome & 1u) != 0;
+    const bool no_threat = (outcome & 2u) != 0;
+    const bool always_wasted = (outcome & 4u) != 0;
+    table[outcome] = {.compliant = compliant,
+                      .violations = !no_threat && !compliant,
+                      .wasted = no_threat || always_wasted,
+                      .fixes = 1,
+                      .threat_steps = 0};
+  }
+  return table;
+}();
+
 /// Count a fix of host `target`, before it is played; returns its alignment reward. Inline: a
 /// random blue fixes a host in every fifth step, and a call would cost as much as the body.
 template <Knowledge kKnowledge>
 inline double score_fix(const Game& game, Mask target, Order order, const ComplianceRule& rule,
                         Counters& counters) {
-  const bool seed = rule.definition == Definition::kSeed;
   const Mask hosts = threatened_hosts<kKnowledge>(game, rule);
   const Mask priority = (*rule.priority_hosts)[order][types_of(hosts)];
-  const bool no_threat = hosts == 0;
-  const bool compliant =
-      seed ? no_threat | ((target & priority) != 0) : (target & priority & hosts) != 0;
+  const bool compliant = (target & priority & (hosts | rule.exempt)) != 0;
+  const bool always_wasted = (target & rule.always_wasted) != 0;
+  const Counters& added =
+      kFixCounts[unsigned{compliant} | unsigned{hosts == 0} << 1 | unsigned{always_wasted} << 2];
   const Counters before = counters;
-  ++counters.fixes;
-  counters.compliant += compliant;
-  counters.violations += !no_threat & !compliant;
-  counters.wasted += no_threat | (!seed & (target == bit(kUser0)));
+  counters.compliant += added.compliant;
+  counters.violations += added.violations;
+  counters.wasted += added.wasted;
+  counters.fixes += added.fixes;
   if (rule.lambda == 0.0) return 0.0;
   return scaled_compliance(counters, rule) - scaled_compliance(before, rule);
 }

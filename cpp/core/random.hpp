@@ -49,6 +49,10 @@ inline int select_bit(std::uint32_t mask, std::uint32_t rank) {
   return static_cast<int>(base);
 }
 
+/// Shares of 2^32: red's exploit of highest weight, and detection of a reverse shell.
+inline constexpr std::uint32_t kTopShare = 3u << 30;          // 0.75
+inline constexpr std::uint32_t kDetectedShare = 4080218931u;  // 0.95 * 2^32, rounded
+
 /// The draws of one step. Ids such as G1 refer to docs/rules.md, section 12.
 class RandomDraws {
  public:
@@ -84,8 +88,6 @@ class RandomDraws {
   }
 
  private:
-  static constexpr std::uint32_t kTopShare = 3u << 30;          // 0.75
-  static constexpr std::uint32_t kDetectedShare = 4080218931u;  // 0.95 * 2^32, rounded
   std::uint64_t key_;
   std::uint32_t step_;
 };

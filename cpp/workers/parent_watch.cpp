@@ -8,6 +8,10 @@
 #include <csignal>
 #include <thread>
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
 namespace cagepool {
 namespace {
 
@@ -38,6 +42,11 @@ void wait_for_parent_end(int life_pipe, int parent_pidfd, pid_t parent) {
 }
 
 void exit_with_parent(int life_pipe, int parent_pidfd) {
+#ifdef __linux__
+  // A stopped process cannot notice anything, so the end of the parent continues it. SIGCONT also
+  // discards a stop that is pending, and is harmless if only the parent's thread ends.
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
+#endif
   // The thread inherits the signal mask: signals must interrupt the main thread.
   sigset_t all;
   sigset_t previous;

@@ -23,8 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds kTurn{0.045};  // of one side: many time slices of the scheduler
-
 double thread_cpu_s() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -146,36 +144,32 @@ class Workers {
   std::vector<std::unique_ptr<WorkerThread>> threads_;
 };
 
-/// Mean time of a step.
-struct Mean {
-  Seconds total{0};
+/// Mean seconds of a step; there is at least one.
+template <class Step>
+double mean_step_s(double turn_s, Step step) {
+  const auto start = Clock::now();
+  Seconds elapsed{0};
   int steps = 0;
-
-  template <class Step>
-  void measure(Step step) {
-    const auto start = Clock::now();
-    do {
-      step();
-      ++steps;
-    } while (Clock::now() - start < kTurn);
-    total += Clock::now() - start;
-  }
-  double seconds() const { return total.count() / steps; }
-};
+  do {
+    step();
+    ++steps;
+    elapsed = Clock::now() - start;
+  } while (elapsed.count() < turn_s);
+  return elapsed.count() / steps;
+}
 
 }  // namespace
 
-RehearsalTimes rehearse(const RehearsalPlan& plan) {
+std::vector<RehearsalTimes> rehearse(const RehearsalPlan& plan) {
   Workers workers(plan);
   workers.step();  // the threads start
-  Mean loop;
-  Mean parallel;
-  const auto start = Clock::now();
-  do {
-    loop.measure([&] { perform(plan.loop); });
-    parallel.measure([&] { workers.step(); });
-  } while (Clock::now() - start < Seconds(plan.budget_s));
-  return {.loop_s = loop.seconds(), .workers_s = parallel.seconds()};
+  std::vector<RehearsalTimes> rounds;
+  for (std::int32_t round = 0; round < plan.rounds; ++round) {
+    const double loop_s = mean_step_s(plan.turn_s, [&] { perform(plan.loop); });
+    const double workers_s = mean_step_s(plan.turn_s, [&] { workers.step(); });
+    rounds.push_back({.loop_s = loop_s, .workers_s = workers_s});
+  }
+  return rounds;
 }
 
 }  // namespace cagepool

@@ -2,6 +2,7 @@
 // Measures, under the present load of the machine, whether worker processes would pay.
 
 #include <cstdint>
+#include <vector>
 
 namespace cagepool {
 
@@ -16,7 +17,8 @@ struct RehearsalPlan {
   StepWork worker;      // each of the workers
   double parent_s = 0;  // CPU time of the parent of the workers
   std::int32_t workers = 1;
-  double budget_s = 0;  // of the rehearsal
+  std::int32_t rounds = 1;
+  double turn_s = 0;  // of each side in a round
 };
 
 /// Seconds per step of all environments.
@@ -25,9 +27,9 @@ struct RehearsalTimes {
   double workers_s;
 };
 
-/// Take steps without environments, in this thread and in worker threads in turn, for about
-/// `budget_s` seconds. Worker threads use the pipes, the waits and the loop of worker processes, so
-/// that the scheduler treats both alike.
-RehearsalTimes rehearse(const RehearsalPlan& plan);
+/// Take steps without environments, in this thread and in worker threads in turn; returns the times
+/// of each round. Worker threads use the pipes, the waits and the loop of worker processes, so that
+/// the scheduler treats both alike.
+std::vector<RehearsalTimes> rehearse(const RehearsalPlan& plan);
 
 }  // namespace cagepool

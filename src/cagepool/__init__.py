@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from cagepool.envs import make, make_vec
 
 if TYPE_CHECKING:
-    from cagepool.evaluate.policy import load
+    from cagepool.evaluate.load import load
 
     __version__: str
 
@@ -15,7 +15,7 @@ __all__ = ["__version__", "load", "make", "make_vec"]
 def __getattr__(name: str) -> Any:
     """Import on first use what an environment does not need, since workers import this package."""
     if name == "load":
-        from cagepool.evaluate.policy import load  # noqa: PLC0415
+        from cagepool.evaluate.load import load  # noqa: PLC0415
 
         return load
     if name == "__version__":

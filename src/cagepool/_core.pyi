@@ -36,6 +36,14 @@ RESTORE_TENTHS: int = 10
 
 OUTAGE_TENTHS: int = 100
 
+SSH_PORT: int = 1
+
+MAIL_PORT: int = 64
+
+TOP_EXPLOIT_SHARE: float = 0.75
+
+DETECTED_SHARE: float = 0.9499999999534339
+
 SESSION_HOST: int = 15
 
 SESSION_ALIVE: int = 16
@@ -106,6 +114,21 @@ class Definition(enum.Enum):
 def host_loss_tenths() -> list[int]:
     """
     Tenths of reward that blue loses per step while red is privileged, by host.
+    """
+
+def b_line_plan() -> list[tuple[RedKind, int, int, list[int]]]:
+    """
+    Plan of B_lineAgent: per position the kind of its action, the positions after a failure and after a success, and the target by user host (User1 to User4).
+    """
+
+def host_services() -> list[tuple[int, int, int]]:
+    """
+    Exploit ports per host, as bits in ascending order of exploit weight: listening, and those whose genuine service yields a user account and a privileged account.
+    """
+
+def ports_of_decoys() -> list[tuple[int, int]]:
+    """
+    Port that each decoy opens, and port that must be free, as bits of `host_services`.
     """
 
 def struct_layouts() -> dict[str, tuple[int, list[tuple[str, str, int, int]]]]:
@@ -430,7 +453,7 @@ class SpinWait:
         Wait in the same way until there are so many completions or the descriptor is readable.
         """
 
-def rehearse(*, loop: tuple[float, float], worker: tuple[float, float], parent_s: float, workers: int, budget_s: float) -> tuple[float, float]:
+def rehearse(*, loop: tuple[float, float], worker: tuple[float, float], parent_s: float, workers: int, rounds: int, turn_s: float) -> list[tuple[float, float]]:
     """
     Measure a step of all environments in one loop and in workers, under the present load, without environments.
 
@@ -439,10 +462,11 @@ def rehearse(*, loop: tuple[float, float], worker: tuple[float, float], parent_s
         worker: Seconds that each worker computes and waits per step.
         parent_s: Seconds that the parent of the workers computes per step.
         workers: Number of workers.
-        budget_s: Approximate duration.
+        rounds: Number of measurements.
+        turn_s: Approximate duration of each side in a round.
 
     Returns:
-        Seconds per step of the loop and of the workers.
+        Seconds per step of the loop and of the workers, by round.
     """
 
 class StepRequests:

@@ -161,6 +161,7 @@ def measured(work: int) -> BenchResult:
     return result(*measure_interleaved([contender], pace, lambda: None))
 
 
+@pytest.mark.soak
 def test_real_work_is_compared_with_itself_and_with_a_tenth_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

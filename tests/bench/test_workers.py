@@ -6,7 +6,13 @@ from functools import partial
 import pytest
 
 from cagepool.bench import workers
-from cagepool.bench.contenders import BareLoops, SleepingEnv
+from cagepool.bench.contenders import (
+    BareLoops,
+    DummyEnv,
+    SharedWorkers,
+    SleepingEnv,
+    Workers,
+)
 from cagepool.bench.measure import Figures, Pace
 from cagepool.bench.schema import rates
 from cagepool.bench.workers import (
@@ -62,8 +68,13 @@ def test_the_start_of_the_workers_is_measured(overhead: tuple[Figures, set[str]]
 def test_throughput_with_stragglers_is_a_share_of_the_ideal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("Workers", "Gymnasium", "BareLoops"):
+    for name in ("Workers", "Gymnasium"):
         monkeypatch.setattr(workers, name, FakeContender)
+    monkeypatch.setattr(
+        workers,
+        "BareLoops",
+        lambda name, shared: FakeContender(name=name, env_fns=shared.env_fns),
+    )
     config = StragglersConfig(pace=PACE, waiting_envs=2, computing_envs=2)
     figures = measure_stragglers(config, lambda *_: None)
     ideal = figures.facts["ideal_steps_per_second"]
@@ -79,7 +90,23 @@ def test_throughput_with_stragglers_is_a_share_of_the_ideal(
 
 def test_bare_loops_count_the_steps_of_all_processes() -> None:
     with ExitStack() as stack:
-        bare = BareLoops(name="bare", env_fns=[partial(SleepingEnv, 0.002)] * 2)(stack)
-        assert bare.steps_per_call == 2
+        bare = BareLoops(name="bare", shared=SharedWorkers([partial(SleepingEnv, 0.002)] * 2, 2))
+        contender = bare(stack)
+        assert contender.steps_per_call == 2
         # A call is two steps of 2 ms on average, at the same time.
-        assert bare.timer(50) > 50 * 0.002 / 2
+        assert contender.timer(50) > 50 * 0.002 / 2
+
+
+def test_contenders_of_one_group_share_processes_and_those_of_the_next_do_not() -> None:
+    shared = SharedWorkers([DummyEnv] * 2, 2)
+    with ExitStack() as stack:
+        first = shared(stack)
+        for min_ready in (0, 1, 2):
+            contender = Workers(
+                name="", env_fns=[DummyEnv] * 2, workers=2, min_ready=min_ready, shared=shared
+            )(stack)
+            assert contender.timer(3) > 0
+        assert shared(stack) is first
+    assert first.closed
+    with ExitStack() as stack:
+        assert shared(stack) is not first

@@ -30,14 +30,18 @@ def test_without_files_the_page_has_no_figures(tmp_path: Path) -> None:
 def test_figures_come_from_the_files(tmp_path: Path) -> None:
     rates = {"native": 2e6, "pipes": 1e4}
     rows = [row([1e9 / rate] * 3, name) for name, rate in rates.items()]
-    groups = {f"CAGE-2 {size}": rows for size in (1, 20, 200)}
-    write(tmp_path, "scaling", groups, facts={"scaling": {}})
+    groups = {f"{kind} {size}": rows for size in (1, 20, 200) for kind in ("CAGE-2", "cheap")}
+    shares = {"busy: cheap 20: auto (sync) / fastest": 0.97}
+    write(tmp_path, "scaling", groups, ratios=shares, facts={"scaling": {}})
+    write(tmp_path, "stragglers", {}, ratios={"a: b / ideal": 0.8, "a: b / bare loops": 0.9})
     figures = {"episodes per second, native": 34_600, "native / CybORG, one process": 7_000}
     write(tmp_path, "sustained", {}, ratios=figures)
 
     text = page(tmp_path)
 
     assert "| 20 | 2M (5 %) | 10,000 (5 %) |" in text
+    assert "| 20 | \N{EN DASH} | \N{EN DASH} | 0.97 (sync) | \N{EN DASH} |" in text
+    assert "| a: b | 80 % | 90 % |" in text
     assert "| 100 native games, compliance with an order, mean of one minute | 34,600 |" in text
     assert "measured interleaved with CybORG: 7,000x" in text
     assert "`scaling.json`" not in text.partition("Not measured yet, with dashes")[2]

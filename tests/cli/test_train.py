@@ -15,7 +15,7 @@ import pytest
 
 from cagepool import runs
 from cagepool.cli.main import run
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from tests.cli.command import PLAIN
 from tests.cli.short_training import SHORT_FLAGS, Capture
 from tests.environment import environ_without_coverage
@@ -197,6 +197,7 @@ def test_the_help_has_every_flag_in_its_group(capsys: Capture) -> None:
     assert groups == ["env", "ppo", "features", "order", "run"]
     assert "Episodes in total. Exactly this many are played." in " ".join(out.split())
     assert "{auto,native,sync,pipes,workers,ray}" in out
+    assert "--red-agent {mix,B_lineAgent,RedMeanderAgent,SleepAgent}[+...]" in out
     assert "None}" not in out
 
 
@@ -206,7 +207,7 @@ def test_the_help_of_every_switch_says_what_turning_it_off_does(capsys: Capture)
 
     text = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
     switches = re.findall(r"--no-[a-z-]+ (.*?) \(default: (?:True|False)\)", text)
-    assert len(switches) == 16
+    assert len(switches) == 18
     assert all("Off: " in help_text for help_text in switches)
 
 

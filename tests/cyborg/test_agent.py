@@ -11,7 +11,7 @@ import pytest
 
 from cagepool.cyborg import CybORGAgent, locate
 from cagepool.evaluate import Trial
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from cagepool.evaluate.rollout import game_seeds, start_games
 from cagepool.sim.names import OFFICIAL_REDS
 from tests.evaluate.folders import make_run

@@ -1,6 +1,7 @@
 """Backend `auto` follows its measurement, and tries an environment only if that matters."""
 
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,13 +22,20 @@ def set_times(
     monkeypatch: pytest.MonkeyPatch, times: Callable[[int, StepCost], tuple[float, float]]
 ) -> None:
     """Replace the measurement: seconds of `sync` and `workers`; there are two cores."""
+    set_rounds(monkeypatch, lambda num_envs, cost: [times(num_envs, cost)])
+
+
+def set_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+    rounds: Callable[[int, StepCost], list[tuple[float, float]]],
+) -> None:
     monkeypatch.setattr(auto_backend, "usable_cores", lambda: 2)
-    monkeypatch.setattr(auto_backend, "rehearse", lambda num_envs, cost, _: times(num_envs, cost))
+    monkeypatch.setattr(auto_backend, "rehearse", lambda num_envs, cost, _: rounds(num_envs, cost))
 
 
 @pytest.mark.parametrize(
     ("sync_s", "workers_s", "expected"),
-    [(1.0, 0.5, "workers"), (1.0, 0.95, "sync"), (1.0, 25.0, "sync")],
+    [(1.0, 0.5, "workers"), (1.0, 0.8, "workers"), (1.0, 0.9, "sync"), (1.0, 25.0, "sync")],
 )
 @pytest.mark.parametrize("num_envs", [2, 20, 1000])
 def test_processes_are_taken_where_the_measurement_finds_them_clearly_faster(
@@ -36,6 +44,29 @@ def test_processes_are_taken_where_the_measurement_finds_them_clearly_faster(
     set_times(monkeypatch, lambda *_: (sync_s, workers_s))
     monkeypatch.setattr(auto_backend, "measure_step", lambda _: StepCost(1e-6))
     assert auto_backend.choose_backend([DummyEnv] * num_envs) == expected
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ([0.5, 0.5, 30.0, 0.5, 12.0], "workers"),  # two rounds in which others had the cores
+        ([0.4, 3.0, 0.5, 2.0, 5.0], "sync"),  # workers win only while others pause
+        ([0.8, 0.9, 1.0, 0.9, 0.8], "sync"),  # a difference within the noise
+    ],
+)
+def test_most_rounds_of_a_noisy_measurement_decide(
+    ratios: list[float], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_rounds(monkeypatch, lambda *_: [(1.0, ratio) for ratio in ratios])
+    monkeypatch.setattr(auto_backend, "measure_step", lambda _: StepCost(1e-6))
+    assert auto_backend.choose_backend([DummyEnv] * 20) == expected
+
+
+def test_a_small_gain_of_the_overhead_alone_is_no_reason_for_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_times(monkeypatch, lambda _, cost: (1.0, 2.0 if cost.compute_s else 0.8))
+    assert auto_backend.choose_backend([DummyEnv] * 20) == "sync"
 
 
 def test_the_cost_of_a_step_decides_where_overhead_alone_does_not(
@@ -58,6 +89,21 @@ def test_long_steps_take_processes_without_a_rehearsal(monkeypatch: pytest.Monke
     assert auto_backend.choose_backend([DummyEnv] * 3) == "workers"
 
 
+def test_a_step_of_all_that_is_long_in_one_process_is_not_rehearsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cost = StepCost(auto_backend.MAX_REHEARSED_S / 4)
+
+    def times(_: int, given: StepCost) -> tuple[float, float]:
+        assert given != cost
+        return 1.0, 2.0
+
+    set_times(monkeypatch, times)
+    monkeypatch.setattr(auto_backend, "usable_cores", lambda: 64)
+    monkeypatch.setattr(auto_backend, "measure_step", lambda _: cost)
+    assert auto_backend.choose_backend([DummyEnv] * 128) == "workers"
+
+
 def test_one_core_is_no_place_for_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     set_times(monkeypatch, lambda *_: (1.0, 0.1))
     monkeypatch.setattr(auto_backend, "usable_cores", lambda: 1)
@@ -75,12 +121,10 @@ def test_without_worker_processes_a_model_of_pipes_decides(
 
 @pytest.mark.skipif(bool(missing_system_calls()), reason="worker processes need Linux")
 def test_a_rehearsal_takes_at_least_the_time_of_the_work_in_it() -> None:
-    sync_s, workers_s = auto_backend.rehearse(4, StepCost(1e-3), 2)
-    assert sync_s >= 4e-3
-    assert workers_s >= 2e-3
-    sync_s, workers_s = auto_backend.rehearse(4, StepCost(0.0, 1e-3), 2)
-    assert sync_s >= 4e-3
-    assert workers_s >= 2e-3
+    for cost in (StepCost(1e-3), StepCost(0.0, 1e-3)):
+        rounds = auto_backend.rehearse(4, cost, 2)
+        assert len(rounds) == auto_backend.ROUNDS
+        assert all(sync_s >= 4e-3 and workers_s >= 2e-3 for sync_s, workers_s in rounds)
 
 
 def test_a_rehearsal_leaves_no_thread_and_no_descriptor_behind() -> None:
@@ -139,6 +183,27 @@ def test_a_trial_is_short_resets_what_has_ended_and_closes() -> None:
     assert 1 <= env.steps <= auto_backend.TRIAL_STEPS
     assert env.resets == 1 + env.steps // 3
     assert env.closed
+
+
+@pytest.mark.parametrize(("wait_s", "expected_s"), [(0.8e-6, 0.0), (1e-3, 1e-3)])
+def test_a_wait_shorter_than_the_clocks_can_tell_is_none(
+    wait_s: float, expected_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute_s = 1e-6
+    now_s = {"elapsed": 0.0, "cpu": 0.0}
+    env = Counted()
+    step = env.step
+
+    def timed_step(action: np.int64) -> Any:
+        now_s["elapsed"] += compute_s + wait_s
+        now_s["cpu"] += compute_s
+        return step(action)
+
+    monkeypatch.setattr(env, "step", timed_step)
+    monkeypatch.setattr(time, "perf_counter", lambda: now_s["elapsed"])
+    monkeypatch.setattr(time, "thread_time", lambda: now_s["cpu"])
+    cost = auto_backend.measure_step(lambda: env)
+    assert cost == pytest.approx((compute_s, expected_s))
 
 
 def test_every_environment_that_is_tried_is_closed_and_at_most_one_is(

@@ -39,13 +39,13 @@ COSTLY = partial(ComputingEnv, 0.002)
 def test_the_backend_is_chosen_by_environment_and_count(
     num_envs: int, env: Any, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def predict(num_envs: int, cost: auto_backend.StepCost, processes: int) -> tuple[float, float]:
+    def predict(
+        num_envs: int, cost: auto_backend.StepCost, processes: int
+    ) -> list[tuple[float, float]]:
         """As measured on an idle machine."""
         step_s = sum(cost)
-        return (
-            auto_backend.predict_step_s("sync", num_envs, step_s, processes),
-            auto_backend.predict_step_s("workers", num_envs, step_s, processes),
-        )
+        sync_s = auto_backend.predict_step_s("sync", num_envs, step_s, processes)
+        return [(sync_s, auto_backend.predict_step_s("workers", num_envs, step_s, processes))]
 
     monkeypatch.setattr(auto_backend, "usable_cores", lambda: 2)
     monkeypatch.setattr(auto_backend, "rehearse", predict)

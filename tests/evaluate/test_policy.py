@@ -10,7 +10,8 @@ import torch
 
 from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.evaluate.policy import Policy, PolicySettings, feature_encoder, load
+from cagepool.evaluate.load import load
+from cagepool.evaluate.policy import Policy, PolicySettings, feature_encoder
 from cagepool.networks import make_mlp
 from cagepool.train.config import TrainConfig
 from cagepool.train.initialization import initial_weights

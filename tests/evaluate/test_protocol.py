@@ -12,7 +12,7 @@ from cagepool import runs
 from cagepool.evaluate import Trial, rollout, score_table, scripted_defender
 from cagepool.evaluate.baselines import PUBLISHED
 from cagepool.evaluate.defenders import GameBatch
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from cagepool.evaluate.protocol import Evaluation, evaluate, official_red_names, score_differences
 from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import (

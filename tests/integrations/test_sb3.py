@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from typing import Any
+from inspect import signature
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -16,7 +17,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
-from cagepool.envs import Cage2Env
+from cagepool.envs import Cage2Env, make_vec
 from cagepool.envs.make import Backend
 from cagepool.integrations import sb3
 from cagepool.sim import Batch, BatchConfig
@@ -52,6 +53,15 @@ def play_both(ours: sb3.PoolVecEnv, theirs: DummyVecEnv, steps: int) -> None:
         assert our_step[1].dtype == their_step[1].dtype
         assert all(map(same, our_step[3], their_step[3]))
         assert all(map(same, ours.reset_infos, theirs.reset_infos))
+
+
+def test_help_shows_the_settings_of_make_vec_with_their_defaults() -> None:
+    ours, settings = signature(sb3.make).parameters, signature(make_vec).parameters
+
+    assert {*settings} - {*ours} == {"autoreset", "copy", "statistics"}
+    assert ours["max_steps"].default == settings["max_steps"].default == 100
+    with pytest.raises(TypeError, match="a VecEnv has its own copy, got copy="):
+        sb3.make(2, **cast("Any", {"copy": False}))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -9,6 +9,7 @@ import numpy as np
 from cagepool import _core
 from cagepool.jax import Cage2
 from cagepool.sim import Batch, BatchConfig
+from cagepool.sim.action_masks import action_masks
 
 UNUSED_KEY = jnp.zeros(2, jnp.uint32)
 CHUNK = 50  # steps that one program plays
@@ -94,6 +95,7 @@ class Lockstep:
             np.testing.assert_array_equal(batch.moves[name], row["moves"][name], name)
         for name in batch.true_state.dtype.names or ():
             np.testing.assert_array_equal(batch.true_state[name], row["true_state"][name], name)
+        np.testing.assert_array_equal(action_masks(batch.true_state["decoys"]), row["masks"])
         if self.env.order is not None:
             counters = np.where(ended[:, None], batch.episode_counters, batch.counters)
             np.testing.assert_array_equal(counters, row["counters"])

@@ -19,4 +19,4 @@ def test_every_game_is_measured_in_the_core_and_in_jax() -> None:
     pairs = list(product(ATTACKERS, DTYPES))
     assert names.count("jax") == len(pairs) == len(names) - names.count("jax")
     assert list(figures.ratios) == [f"jax / core, 4 games, {red}, {dtype}" for red, dtype in pairs]
-    assert "device" in figures.facts
+    assert figures.facts.keys() == {"device", "jax", "clock"}

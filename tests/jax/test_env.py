@@ -182,6 +182,58 @@ def test_a_key_of_another_generator_is_refused() -> None:
         Cage2().reset(jax.random.key(0, impl="rbg"))
 
 
+def test_several_keys_need_vmap() -> None:
+    with pytest.raises(ValueError, match=r"a key must be one key, got shape \(3, 2\)"):
+        Cage2().reset(jax.random.split(jax.random.PRNGKey(0), 3))
+
+
+@pytest.mark.parametrize(
+    ("red", "action", "sentence"),
+    [
+        ("b_line", 1.5, r"must be one integer, got float32\[\]"),
+        ("b_line", jnp.zeros(3, jnp.int32), r"must be one integer, got int32\[\], int32\[\]"),
+        ("b_line", (1, 2), "must be one integer, got"),
+        ("given", 1, "must be two integers, blue's and red's, got"),
+    ],
+)
+def test_an_action_of_another_form_is_refused(red: str, action: Any, sentence: str) -> None:
+    env = Cage2(red=red)
+    _, state = env.reset(jax.random.PRNGKey(0))
+
+    with pytest.raises(TypeError, match=sentence):
+        env.step(UNUSED_KEY, state, action)
+
+
+def test_parameters_and_states_of_another_environment_are_refused() -> None:
+    env, with_order = Cage2(), Cage2(order="reverse")
+    _, state = env.reset(jax.random.PRNGKey(0))
+
+    with pytest.raises(ValueError, match="max_steps_in_episode must be from 1 to 65535, got 0"):
+        Params(max_steps_in_episode=0)
+    with pytest.raises(ValueError, match=r"order must have 5 host types, got shape \(3,\)"):
+        Params(order=jnp.zeros(3, jnp.int32))
+    with pytest.raises(ValueError, match="a state must track compliance if and only if Cage2 has"):
+        with_order.step(UNUSED_KEY, state, 0)
+    with pytest.raises(ValueError, match=r"params\.order must be given if Cage2 has an order"):
+        with_order.step(UNUSED_KEY, state, 0, Params())
+    with pytest.raises(ValueError, match="a state must log sessions if and only if red is given"):
+        Cage2(red="given").step(UNUSED_KEY, state, (0, 0))
+
+
+def test_a_traced_horizon_out_of_range_is_clamped() -> None:
+    def first_end(env: Cage2, action: Any, horizon: int) -> int:
+        params = Params(max_steps_in_episode=jnp.asarray(horizon))
+        _, state = env.reset(jax.random.PRNGKey(0), params)
+        for step in range(1, 5):
+            _, state, _, _, truncated, _ = env.step(UNUSED_KEY, state, action, params)
+            if truncated:
+                return step
+        return 0
+
+    assert first_end(Cage2(), 0, 0) == 1
+    assert first_end(Cage2(red="given", session_capacity=3), (0, 0), 50) == 3
+
+
 def test_spaces_sample_their_elements() -> None:
     env = Cage2(observation_dtype="uint8")
     key = jax.random.PRNGKey(0)

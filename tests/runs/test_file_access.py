@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from cagepool.runs import file_access
 from cagepool.runs.file_access import read_bytes, read_json, replace_file
 from cagepool.runs.schema import DecisionRow

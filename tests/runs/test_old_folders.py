@@ -13,7 +13,7 @@ import pytest
 from cagepool import runs
 from cagepool.evaluate import Trial
 from cagepool.evaluate.game_log import record_games
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from cagepool.evaluate.protocol import evaluate
 from cagepool.evaluate.resolve import resolve_policy
 from cagepool.report import write_report

@@ -65,6 +65,7 @@ def test_one_ray_actor_gives_the_same_tables_as_a_local_search(tmp_path: Path) -
     assert tables_without_times(by_ray.path) == tables_without_times(local.path)
 
 
+@pytest.mark.soak
 def test_a_killed_node_changes_no_result_and_is_counted(
     cluster: TwoNodes,
     here: Path,
@@ -93,6 +94,7 @@ def test_a_killed_node_changes_no_result_and_is_counted(
     assert tables_without_restarts(run.path) == tables_without_restarts(undisturbed)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("cluster")
 def test_two_concurrent_trainings_are_stopped_and_resumed_to_the_same_tables(
     undisturbed: Path, tmp_path: Path

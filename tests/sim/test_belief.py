@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.evaluate import policy
+from cagepool.evaluate.load import load
 from cagepool.sim import BELIEF_FEATURES, BeliefConfig, BeliefFilter
 from cagepool.sim.names import OFFICIAL_REDS, action_index
 from cagepool.types import Arrays, Int64s
@@ -51,7 +51,7 @@ def scripted_blue(games: int) -> Chooser:
 
 
 def trained_blue(games: int, name: str) -> Chooser:
-    trained = policy.load(f"zoo:{name}")
+    trained = load(f"zoo:{name}")
     trained.begin(games)
     rng = np.random.default_rng(5)
     return lambda observations: trained.act(observations, greedy=False, rng=rng)

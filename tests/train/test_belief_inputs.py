@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.evaluate.policy import EnvSettings, Policy, belief_config, load
+from cagepool.evaluate.load import load
+from cagepool.evaluate.policy import EnvSettings, Policy, belief_config
 from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.belief import BELIEF_FEATURES
 from cagepool.sim.features import FeatureConfig, FeatureEncoder

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cagepool import _core, runs
-from cagepool.evaluate.policy import load
+from cagepool.evaluate.load import load
 from cagepool.sim import Batch
 from cagepool.sim.features import action_set
 from cagepool.sim.names import HOSTS

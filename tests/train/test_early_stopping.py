@@ -22,6 +22,7 @@ from cagepool.train.early_stopping import EarlyStopping, passes
 from cagepool.train.evaluation import ORDER_SEED
 from cagepool.types import Int64s
 from tests.train.null_listener import NullListener, never
+from tests.train.short_runs import SHORT, create_run
 
 GAMES = 20  # per order
 REDS = ("B_lineAgent", "RedMeanderAgent")
@@ -227,3 +228,28 @@ def test_compliance_is_the_same_with_worker_processes(tmp_path: Path) -> None:
     workers = train_run(tmp_path / "workers", **settings, backend="workers").metrics()
     for name in ("alignment_mean", "compliance", "coverage", "decisions", "wasted_fixes"):
         assert workers[name] == native[name], name
+
+
+def test_a_run_stops_at_its_target_score(tmp_path: Path) -> None:
+    config = SHORT.with_settings(n_eval_episodes=2, target_score=-1e9)
+    run = create_run(tmp_path / "run", config)
+    assert runner.train(run, NullListener(), never)
+    state = run.checkpoint("last").state
+    assert state["finished"]
+    assert state["episodes"] < config.run.total_episodes
+    assert "reaches the target" in state["progress"]["stop_reason"]
+
+    update = state["update"]
+    assert runner.train(run, NullListener(), never)  # resumed: nothing left to do
+    assert run.checkpoint("last").state["update"] == update
+
+
+def test_a_run_stops_after_evaluations_without_a_new_best_score(tmp_path: Path) -> None:
+    # Almost no learning: some evaluation after the first is no better.
+    config = SHORT.with_settings(n_evals=20, n_eval_episodes=2, learning_rate=1e-9, eval_patience=1)
+    run = create_run(tmp_path / "run", config)
+    assert runner.train(run, NullListener(), never)
+    state = run.checkpoint("last").state
+    assert state["finished"]
+    assert state["episodes"] < config.run.total_episodes
+    assert state["progress"]["stop_reason"] == "1 evaluations in a row gave no new best score"

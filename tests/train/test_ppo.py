@@ -1,5 +1,6 @@
 """PPO: advantages, learning curves and reproducibility."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,9 @@ from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals
 from cagepool.train import runner
 from cagepool.train.collectors import LocalCollector
-from cagepool.train.config import TrainConfig
+from cagepool.train.config import PpoConfig, TrainConfig
 from cagepool.train.evaluation import PERIODIC_SEED, evaluate_weights
-from cagepool.train.ppo import Trainer, Update, gae_advantages
+from cagepool.train.ppo import Trainer, Update, gae_advantages, scheduled_learning_rate
 from tests.train.null_listener import NullListener, never
 
 TASKS = Path("/proc/self/task")  # threads of this process, native ones too
@@ -90,6 +91,19 @@ def test_the_learning_rate_falls_linearly_to_its_end() -> None:
     rates = [update.stats.learning_rate for update in train(config)]
 
     np.testing.assert_allclose(rates, 1e-3 + 1e-3 * np.array([1, 0.75, 0.5, 0.25]))
+
+
+def test_the_learning_rate_can_stay_or_fall_along_a_cosine() -> None:
+    config = PpoConfig(learning_rate=2.0, learning_rate_end=1.0)
+    constant, cosine = (
+        [
+            scheduled_learning_rate(replace(config, learning_rate_schedule=kind), p)
+            for p in (0, 0.25, 0.5, 1)
+        ]
+        for kind in ("constant", "cosine")
+    )
+    assert constant == [2, 2, 2, 2]
+    np.testing.assert_allclose(cosine, [2, 1.5 + 0.5**1.5, 1.5, 1])
 
 
 @pytest.mark.parametrize("overlap", [False, True])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,10 +25,15 @@ COUNTING = SHORT.with_settings(env="tests.train.toy_envs:Counting", backend="syn
 
 
 @OVERLAP
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"learner": "torch", "threads": 1}, {"network": "gru", "threads": 1}],
+    ids=["native", "torch", "gru"],
+)
 def test_a_run_that_is_stopped_repeatedly_gives_the_same_results(
-    tmp_path: Path, overlap: bool
+    tmp_path: Path, settings: dict[str, Any], overlap: bool
 ) -> None:
-    config = SHORT.with_settings(overlap=overlap, order="reverse", order_input=True)
+    config = SHORT.with_settings(overlap=overlap, order="reverse", order_input=True, **settings)
     whole = train_run(tmp_path / "whole", config)
     run = create_run(tmp_path / "stopped", config)
     stops = 0
@@ -63,7 +69,14 @@ def test_a_run_killed_before_its_first_checkpoint_starts_over(tmp_path: Path) ->
 @pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.soak)])
 def test_runs_killed_at_random_moments_give_the_same_results(tmp_path: Path, kills: int) -> None:
     in_turn = SHORT.with_settings(total_episodes=250)
-    configs = {"in turn": in_turn, "async": in_turn.with_settings(overlap=True)}
+    configs = {
+        "in turn": in_turn,
+        "async": in_turn.with_settings(overlap=True),
+        "torch": in_turn.with_settings(learner="torch", threads=1, total_episodes=100),
+        "gru, async": in_turn.with_settings(
+            network="gru", overlap=True, threads=1, total_episodes=100
+        ),
+    }
     killed = {
         name: create_run(tmp_path / f"killed {name}", config).path
         for name, config in configs.items()

@@ -113,6 +113,26 @@ class Native:
         )
 
 
+class SharedWorkers:
+    """Worker processes that several contenders of a group step, each in its turn."""
+
+    def __init__(self, env_fns: Sequence[EnvFn], workers: int) -> None:
+        """Set what the first contender starts."""
+        self.env_fns = env_fns
+        self.workers = workers
+        self._envs: WorkerVectorEnv | None = None
+
+    def __call__(self, stack: ExitStack) -> WorkerVectorEnv:
+        """Start the workers, or return those that the same stack closes."""
+        if self._envs is None:
+            self._envs = _start_workers(self.env_fns, self.workers, "never", stack)
+            stack.callback(self._forget)
+        return self._envs
+
+    def _forget(self) -> None:
+        self._envs = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workers:
     """Worker processes of this package."""
@@ -120,6 +140,8 @@ class Workers:
     name: str
     env_fns: Sequence[EnvFn]
     workers: int
+    shared: SharedWorkers | None = None
+    """Processes to use instead of own ones."""
     min_ready: int = 0
     """Results per `recv`; 0: `step`, which waits for all environments."""
     true_state: TrueStateMode = "never"
@@ -128,12 +150,10 @@ class Workers:
     def __call__(self, stack: ExitStack) -> Contender:
         """Start the workers."""
         count = len(self.env_fns)
-        envs = stack.enter_context(
-            WorkerVectorEnv(
-                self.env_fns, workers=self.workers, timeout=None, true_state=self.true_state
-            )
-        )
-        envs.reset(seed=0)
+        if self.shared is None:
+            envs = _start_workers(self.env_fns, self.workers, self.true_state, stack)
+        else:
+            envs = self.shared(stack)
         settings: dict[str, Setting] = {"environments": count, "workers": self.workers}
         if self.min_ready:
             settings["min_ready"] = self.min_ready
@@ -148,13 +168,13 @@ class BareLoops:
     """One process per environment, which steps it in a loop without any communication."""
 
     name: str
-    env_fns: Sequence[EnvFn]
+    shared: SharedWorkers
+    """As many processes as environments."""
 
     def __call__(self, stack: ExitStack) -> Contender:
         """Start the processes."""
-        count = len(self.env_fns)
-        envs = stack.enter_context(WorkerVectorEnv(self.env_fns, workers=count, timeout=None))
-        envs.reset(seed=0)
+        count = len(self.shared.env_fns)
+        envs = self.shared(stack)
         steps_per_second = 10.0 * count
 
         def timer(calls: int, /) -> float:
@@ -248,6 +268,16 @@ class EnvActor:
 def random_actions(num_envs: int, action_count: int = _core.ACTION_COUNT) -> Int64s:
     """Random actions, (ACTION_ROWS, num_envs)."""
     return np.random.default_rng(0).integers(0, action_count, (ACTION_ROWS, num_envs))
+
+
+def _start_workers(
+    env_fns: Sequence[EnvFn], workers: int, true_state: TrueStateMode, stack: ExitStack
+) -> WorkerVectorEnv:
+    envs = stack.enter_context(
+        WorkerVectorEnv(env_fns, workers=workers, timeout=None, true_state=true_state)
+    )
+    envs.reset(seed=0)
+    return envs
 
 
 def _peer(name: str, env_fns: Sequence[EnvFn], timer: Timer) -> Contender:

@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -31,6 +31,7 @@ EPISODE_STEPS = 100
 Dtype: TypeAlias = Literal["float32", "uint8"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 NAME = "jax"
+CPU_TIME, WALL_TIME = "CPU time of the process", "wall time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +46,19 @@ class JaxConfig:
 def measure_jax(config: JaxConfig, progress: Progress) -> Figures:
     """Measure the core on one core and JAX on its default device.
 
-    If that device is a CPU, JAX also gets one core.
+    If that device is a CPU, JAX gets the same core, and the CPU time of this process is measured,
+    which other processes on that core disturb less than wall time.
     """
-    device = jax.devices()[0]
-    groups = [(f"{games} games", list(_makers(games))) for games in config.sizes]
-    with _one_core(device):
+    with _one_core():  # before JAX is used: it starts a thread per core, and splits programs so
+        device = jax.devices()[0]
+        clock = CPU_TIME if device.platform == "cpu" else WALL_TIME
+        groups = [(f"{games} games", list(_makers(games, clock))) for games in config.sizes]
         measured = measure_groups(groups, config.pace, progress)
-    facts = {"device": f"{device.platform}: {device.device_kind}", "jax": jax.__version__}
+    facts = {
+        "device": f"{device.platform}: {device.device_kind}",
+        "jax": jax.__version__,
+        "clock": clock,
+    }
     return Figures(groups=measured, ratios=jax_ratios(measured), facts=facts)
 
 
@@ -69,17 +76,33 @@ def _share(group: Sequence[Measurement], red: str, dtype: str) -> float:
     return cost(group, **settings) / cost(group, NAME, **settings)
 
 
-def _makers(games: int) -> Iterator[MakeContender]:
+def _makers(games: int, clock: str) -> Iterator[MakeContender]:
     for red, dtype in product(ATTACKERS, DTYPES):
-        yield partial(_core_contender, games, red, dtype)
-        yield partial(_jax_contender, games, red, dtype)
+        for make in (_core_contender, _jax_contender):
+            yield partial(_make_timed, partial(make, games, red, dtype), clock)
 
 
-def _core_contender(games: int, red: str, dtype: Dtype, _: ExitStack) -> Contender:
+def _make_timed(make: Callable[[], Contender], clock: str, _: ExitStack) -> Contender:
+    contender = make()
+    return replace(contender, timer=_cpu_timer(contender.timer)) if clock == CPU_TIME else contender
+
+
+def _cpu_timer(timer: Timer) -> Timer:
+    """Return a timer of the CPU time of this process for the same calls."""
+
+    def time_cpu(calls: int, /) -> float:
+        start = time.process_time()
+        timer(calls)
+        return time.process_time() - start
+
+    return time_cpu
+
+
+def _core_contender(games: int, red: str, dtype: Dtype) -> Contender:
     return batch_contender(games, red=red, observation_dtype=dtype)
 
 
-def _jax_contender(games: int, red: str, dtype: Dtype, _: ExitStack) -> Contender:
+def _jax_contender(games: int, red: str, dtype: Dtype) -> Contender:
     return Contender(
         name=NAME,
         settings={"games": games, "red": red, "observation_dtype": dtype},
@@ -116,9 +139,9 @@ def _episode_timer(env: Cage2, games: int) -> Timer:
 
 
 @contextmanager
-def _one_core(device: jax.Device) -> Iterator[None]:
-    """Keep all threads of this process on one core if the device is a CPU."""
-    if device.platform != "cpu" or not hasattr(os, "sched_setaffinity"):
+def _one_core() -> Iterator[None]:
+    """Keep all threads of this process on one core."""
+    if not hasattr(os, "sched_setaffinity"):
         yield
         return
     cores = os.sched_getaffinity(0)

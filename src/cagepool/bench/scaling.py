@@ -31,7 +31,7 @@ from cagepool.envs.cage2_env import Cage2Env
 from cagepool.envs.env_fns import EnvFn
 from cagepool.envs.workers.pool import usable_cores
 
-SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 1000)
 KINDS: dict[str, EnvFn] = {
     "CAGE-2": Cage2Env,
     "cheap": DummyEnv,
@@ -52,10 +52,10 @@ Curve: TypeAlias = Mapping[int, float]
 class ScalingConfig:
     """Settings of this bench."""
 
-    pace: Pace = field(default_factory=lambda: Pace(repetitions=5, seconds=0.2))
+    pace: Pace = field(default_factory=lambda: Pace(repetitions=5, seconds=0.1))
     sizes: tuple[int, ...] = SIZES
     """Numbers of environments; 1 must be among them."""
-    max_pipes: int = 200
+    max_pipes: int = 20
     """Largest number of environments for Gymnasium's pipes, which start one process each."""
     busy_sizes: tuple[int, ...] = (1, 2, 5, 20, 100, 1000)
     """Numbers of environments that are measured again beside busy processes."""

@@ -21,6 +21,7 @@ from cagepool.bench.contenders import (
     ComputingEnv,
     DummyEnv,
     Gymnasium,
+    SharedWorkers,
     SleepingEnv,
     Workers,
     ray_actors,
@@ -171,7 +172,8 @@ def _straggler_groups(config: StragglersConfig) -> Iterator[tuple[str, list[Make
 
 
 def _modes(env_fns: Sequence[EnvFn], workers: int) -> list[MakeContender]:
-    contender = partial(Workers, env_fns=env_fns, workers=workers)
+    shared = SharedWorkers(env_fns, workers)  # starting 100 processes takes half a minute
+    contender = partial(Workers, env_fns=env_fns, workers=workers, shared=shared)
     tenth = max(2, len(env_fns) // 10)
     modes: list[MakeContender] = [
         contender(name=f"{ASYNCHRONOUS}, min_ready 1", min_ready=1),
@@ -179,6 +181,6 @@ def _modes(env_fns: Sequence[EnvFn], workers: int) -> list[MakeContender]:
         contender(name=BARRIER),
     ]
     if workers == len(env_fns):
-        modes.append(BareLoops(name=BARE, env_fns=env_fns))
+        modes.append(BareLoops(name=BARE, shared=shared))
         modes.append(Gymnasium(backend="pipes", env_fns=env_fns))
     return modes

@@ -35,6 +35,7 @@ from cagepool.evaluate.resolve import (
     resolve_policy,
 )
 from cagepool.evaluate.zoo import zoo_names
+from cagepool.sim.names import MIX, OFFICIAL_REDS, TRAINABLE_REDS
 from cagepool.train.config import (
     EnvConfig,
     OrderConfig,
@@ -54,6 +55,8 @@ EDITION_HELP = (
     "2.1: the CybORG release that is installed today. leaderboard: the release behind the "
     "published scores. Default: the edition of the run's training, else 2.1."
 )
+RED_CHOICES = f"{{{','.join((MIX, *TRAINABLE_REDS))}}}[+...]"
+RED_LIST = f"{{{','.join(OFFICIAL_REDS)}}} ..."
 RAY_ADDRESS_HELP = (
     "With --backend ray: host:port of the head of a Ray cluster, or auto for the cluster on this "
     "machine. Default: RAY_ADDRESS, else a new local cluster."
@@ -87,6 +90,7 @@ class EnvFlags(Unchecked, EnvConfig):
     """Environments: the game and where it runs."""
 
     id: Annotated[str, arg(name="env")] = EnvConfig.id
+    red_agent: Annotated[str, arg(metavar=RED_CHOICES)] = EnvConfig.red_agent
     reward: Annotated[str | None, NO_DEFAULT] = EnvConfig.reward
     lengths: Annotated[str | None, NO_DEFAULT] = EnvConfig.lengths
 
@@ -112,6 +116,7 @@ class RunFlags(Unchecked, RunConfig):
     """Run: length, seed, evaluations and checkpoints."""
 
     start_from: Annotated[str | None, NO_DEFAULT] = RunConfig.start_from
+    target_score: Annotated[float | None, NO_DEFAULT] = RunConfig.target_score
 
 
 def group_flags(config: TrainConfig) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rich.table import Table
 from tyro.conf import arg
 
 from cagepool.cli import EXIT_FAILURE
-from cagepool.cli.args import NO_DEFAULT
+from cagepool.cli.args import NO_DEFAULT, RED_LIST
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.parity import (
@@ -43,7 +43,10 @@ class Parity:
     """Games per red agent, each with and without GreenAgent."""
     red: Annotated[
         tuple[str, ...],
-        arg(help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}."),
+        arg(
+            metavar=RED_LIST,
+            help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.",
+        ),
     ] = ParityConfig.red
     green: Literal["both", "off", "on"] = "both"
     """Play with GreenAgent (on), without it (off), or both."""

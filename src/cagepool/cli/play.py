@@ -16,6 +16,7 @@ from cagepool.cli.args import (
     EDITION_HELP,
     NETWORK_HELP,
     NO_DEFAULT,
+    RED_LIST,
     TRUST_PICKLE_HELP,
     resolve_blue,
 )
@@ -44,7 +45,10 @@ class Play:
 
     red: Annotated[
         tuple[str, ...],
-        arg(help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}."),
+        arg(
+            metavar=RED_LIST,
+            help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.",
+        ),
     ] = OFFICIAL_REDS
     blue: Annotated[str, arg(help=BLUE_HELP)] = "react-restore"
     episodes: int = Trial.episodes

@@ -156,6 +156,8 @@ def _train(
         console.print("the run is finished: there was nothing to resume")
     if replaced := replaced_actors(run):
         console.print(f"{actors_replaced(replaced)}; their rollouts were collected again")
+    if reason := run.checkpoint("last").state["progress"].get("stop_reason"):
+        console.print(f"stopped early: {reason}", soft_wrap=True)
     if config.order.order is not None:
         _print_outcome(console, run)
     if config.env.id in CAGE_ENVS:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from cagepool import _core
-from cagepool.evaluate.policy import Policy, load
+from cagepool.evaluate.load import load
+from cagepool.evaluate.policy import Policy
 
 
 class CybORGAgent:

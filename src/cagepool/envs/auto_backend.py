@@ -15,10 +15,13 @@ from cagepool.envs.workers.shared_memory import missing_system_calls
 
 CandidateBackend: TypeAlias = Literal["sync", "workers", "pipes"]
 
-MAX_TIME_RATIO = 0.9  # to `sync`; less gain is not worth the processes
+MAX_TIME_RATIO = 0.85  # to `sync`; less gain is not worth the processes
+MAX_OVERHEAD_RATIO = 0.7  # the same of the overhead alone, before an environment is tried
 TRIAL_STEPS, TRIAL_S = 20, 0.01  # a trial ends at whichever comes first
-REHEARSAL_S = 0.09  # there are at most two
+MIN_WAIT_S = 20e-6  # shorter waits are the resolution of the clocks
+ROUNDS, TURN_S = 5, 0.008  # of a rehearsal, of which there are at most two
 MAX_REHEARSED_S = 0.005  # steps of a worker that take longer outweigh any overhead
+MAX_REHEARSED_LOOP_S = 0.03  # the same for a step of all environments in one process
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +45,8 @@ class BackendCost:
 
 # Fitted to rates on an idle 2-core machine; `cagepool bench scaling` shows the fit on yours.
 COSTS: dict[CandidateBackend, BackendCost] = {
-    "sync": BackendCost(11.5e-6, 1.1e-6),
-    "workers": BackendCost(19e-6, 0.8e-6),
+    "sync": BackendCost(8e-6, 1.0e-6),
+    "workers": BackendCost(20e-6, 0.5e-6),
     "pipes": BackendCost(110e-6, 120e-6),
 }
 PARENT_S = 15e-6  # the part of the fixed overhead of `workers` that is no waking and waiting
@@ -62,32 +65,45 @@ def choose_backend(env_fns: Sequence[EnvFn]) -> CandidateBackend:
     num_envs, processes = len(env_fns), usable_cores()
     # The gain of processes grows with the cost of a step, so 0 is the worst case.
     cost: StepCost | None = StepCost(0.0)
-    if not is_worthwhile(parallel, num_envs, StepCost(0.0), processes):
+    ratio = time_ratio(parallel, num_envs, StepCost(0.0), processes)
+    if ratio > MAX_OVERHEAD_RATIO:
         cost = measure_step(env_fns[0])
-        if cost is not None and not is_worthwhile(parallel, num_envs, cost, processes):
-            parallel = "sync"
-    logger.info("backend 'auto' is %r for %d environments with %s", parallel, num_envs, cost)
+        if cost is not None:
+            ratio = time_ratio(parallel, num_envs, cost, processes)
+            if ratio > MAX_TIME_RATIO:
+                parallel = "sync"
+    logger.info(
+        "backend 'auto' is %r for %d environments with %s: time of processes / time of sync %.2f",
+        *(parallel, num_envs, cost, ratio),
+    )
     return parallel
 
 
-def is_worthwhile(backend: CandidateBackend, num_envs: int, cost: StepCost, processes: int) -> bool:
-    """Whether a parallel backend is clearly faster than `sync`."""
+def time_ratio(backend: CandidateBackend, num_envs: int, cost: StepCost, processes: int) -> float:
+    """Time of a step of all environments with a parallel backend, divided by that with `sync`."""
     used_processes = min(num_envs, processes)
     if used_processes == 1:
-        return False
-    if backend == "pipes":
-        step_s = sum(cost)
-        sync_s = predict_step_s("sync", num_envs, step_s, processes)
-        parallel_s = predict_step_s("pipes", num_envs, step_s, processes)
-    elif math.ceil(num_envs / used_processes) * sum(cost) > MAX_REHEARSED_S:
-        return True
-    else:
-        sync_s, parallel_s = rehearse(num_envs, cost, used_processes)
-    return parallel_s < MAX_TIME_RATIO * sync_s
+        return math.inf
+    step_s = sum(cost)
+    is_long = (
+        math.ceil(num_envs / used_processes) * step_s > MAX_REHEARSED_S
+        or num_envs * step_s > MAX_REHEARSED_LOOP_S
+    )
+    if backend == "pipes" or is_long:
+        return predict_step_s(backend, num_envs, step_s, processes) / predict_step_s(
+            "sync", num_envs, step_s, processes
+        )
+    rounds = rehearse(num_envs, cost, used_processes)
+    # The median: on a busy machine either side can lose several time slices in one round.
+    return median(workers_s / sync_s for sync_s, workers_s in rounds)
 
 
-def rehearse(num_envs: int, cost: StepCost, processes: int) -> tuple[float, float]:
-    """Measure a step of all environments with `sync` and with `workers`, without environments."""
+def rehearse(num_envs: int, cost: StepCost, processes: int) -> list[tuple[float, float]]:
+    """Measure a step of all environments with `sync` and with `workers`, without environments.
+
+    Returns:
+        Seconds of both by round.
+    """
     envs_per_worker = math.ceil(num_envs / processes)
     sync, workers = COSTS["sync"], COSTS["workers"]
     return _core.rehearse(
@@ -101,7 +117,8 @@ def rehearse(num_envs: int, cost: StepCost, processes: int) -> tuple[float, floa
         ),
         parent_s=PARENT_S,
         workers=processes,
-        budget_s=REHEARSAL_S,
+        rounds=ROUNDS,
+        turn_s=TURN_S,
     )
 
 
@@ -140,4 +157,5 @@ def _median_step(env: AnyEnv) -> StepCost:
         elapsed_s.append(time.perf_counter() - started_s)
         if terminated or truncated:
             env.reset()
-    return StepCost(median(computed_s), max(0.0, median(elapsed_s) - median(computed_s)))
+    wait_s = median(elapsed_s) - median(computed_s)
+    return StepCost(median(computed_s), wait_s if wait_s > MIN_WAIT_S else 0.0)

@@ -8,7 +8,8 @@ from cagepool import runs
 from cagepool._lookup import is_reference, load_object, suggestion
 from cagepool.evaluate import zoo
 from cagepool.evaluate.defenders import SCRIPTED, Defender, scripted_defender
-from cagepool.evaluate.policy import PolicyDefender, checkpoint_kind, load
+from cagepool.evaluate.load import checkpoint_kind, load
+from cagepool.evaluate.policy import PolicyDefender
 from cagepool.evaluate.policy_function import as_defender
 from cagepool.sim.names import EDITIONS
 

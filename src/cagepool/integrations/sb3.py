@@ -1,10 +1,10 @@
 """Vector environments and defenders for Stable-Baselines3."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
 from time import perf_counter
-from typing import Any, Protocol, Unpack, cast
+from typing import Any, Protocol, TypeVar, Unpack, cast
 
 import numpy as np
 
@@ -44,8 +44,26 @@ PLAIN_FEATURES = FeatureConfig(
 
 _MASKS_METHOD = "action_masks"  # method that sb3-contrib calls, and argument of its `predict`
 _RESTART_KEYS = ("restarted", "fault")  # infos of an environment that a worker restarted
+_FIXED_SETTINGS = ("autoreset", "copy", "statistics")  # of `make_vec`; a `VecEnv` needs its own
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _with_settings_of_make_vec(function: Function) -> Function:
+    """Show the settings of `make_vec` with their defaults in the signature of the function."""
+    own = signature(function).parameters
+    named = [
+        parameter
+        for name, parameter in signature(make_vec).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY and name not in (*own, *_FIXED_SETTINGS)
+    ]
+    *before, more = own.values()
+    shown = signature(function).replace(parameters=[*before, *named, more])
+    vars(function)["__signature__"] = shown
+    return function
+
+
+@_with_settings_of_make_vec
 def make(
     num_envs: int,
     *,
@@ -62,12 +80,15 @@ def make(
         backend: See `make_vec`.
         inputs: Policy features and action subset of our trainer, instead of CAGE-2's 52 values and
             145 actions.
-        settings: See `make_vec`; `statistics` and `copy` are not accepted.
+        settings: See `make_vec`, except for `autoreset`, `copy` and `statistics`.
 
     Raises:
         TypeError: the backend does not take a setting.
         ValueError: a setting has an unknown value.
     """
+    fixed = [name for name in _FIXED_SETTINGS if name in settings]
+    if fixed:
+        raise TypeError(f"a VecEnv has its own {' and '.join(fixed)}, got {', '.join(fixed)}=")
     keywords: dict[str, Any] = rename_aliases(settings) if is_cage2(env) else {**settings}
     horizon = int(np.max(keywords.get("max_steps", BatchConfig.max_steps)))
     envs = _make_pool(num_envs, env, backend, keywords)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from cagepool import _core
 from cagepool.jax import bits, compliance, draws, rules
 from cagepool.jax import scenario as sc
 from cagepool.jax.bits import Word, word
@@ -30,8 +31,8 @@ from cagepool.sim.batch import COUNTERS
 from cagepool.sim.names import HOSTS, RED_AGENTS, edition_code, has_red_weights, red_class_names
 
 Info: TypeAlias = dict[str, Any]
-ACTION_COUNT = 145
-RED_ACTION_COUNT = 44
+ACTION_COUNT = _core.ACTION_COUNT
+RED_ACTION_COUNT = _core.RED_ACTION_COUNT
 OBSERVATION_SIZE = 4 * len(HOSTS)
 
 
@@ -41,11 +42,22 @@ class Params(Replaceable):
     """Values that may be traced: `jax.vmap` over them plays games that differ."""
 
     max_steps_in_episode: int | Array = 100
-    """Steps after which an episode is truncated; at most 65535."""
+    """Steps after which an episode is truncated, from 1 to 65535."""
     order: Array | None = None
     """Host types, most urgent first, (5,) indices of `HOST_TYPES`; see `order_array`."""
     alignment: float | Array = 0.0
     """Weight of the alignment reward in `info["alignment"]`."""
+
+    def __post_init__(self) -> None:
+        """Check what is not traced."""
+        steps = self.max_steps_in_episode
+        if isinstance(steps, int | np.integer) and not 1 <= steps <= _core.MAX_STEPS:
+            raise ValueError(
+                f"max_steps_in_episode must be from 1 to {_core.MAX_STEPS}, got {steps}"
+            )
+        shape = getattr(self.order, "shape", None)
+        if shape is not None and shape[-1:] != (_core.TYPE_COUNT,):
+            raise ValueError(f"order must have {_core.TYPE_COUNT} host types, got shape {shape}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +84,8 @@ class Cage2:
     knowledge: Literal["true", "observed"] = "true"
     """Threatened hosts: those with a red session, or those that blue's table reports."""
     session_capacity: int = 100
-    """Longest episode with a given red, whose sessions are logged one by one."""
+    """Longest episode with a given red, whose sessions are logged one by one; a longer one is
+    truncated."""
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -150,12 +163,7 @@ class Cage2:
 
     def reset_env(self, key: Array, params: Params) -> tuple[Array, State]:
         """Start the first episode of a seed."""
-        data = key if key.dtype == jnp.uint32 else jax.random.key_data(key)
-        if data.shape[-1] != 2:
-            raise ValueError(
-                "a key must have two words, as those of jax.random.PRNGKey, "
-                f"got {data.shape[-1]} words"
-            )
+        data = _key_words(key)
         stream = draws.seed_stream((data[1], data[0]))
         game = self._start(stream, data[0] & np.uint32(0), params)
         return self._observation(game), pack(game)
@@ -174,7 +182,7 @@ class Cage2:
 
     def reseed(self, state: State, key: Array) -> State:
         """Replace the future random numbers of a game; planners must not see the real ones."""
-        data = key if key.dtype == jnp.uint32 else jax.random.key_data(key)
+        data = _key_words(key)
         stream = draws.seed_stream((data[1], data[0]))
         zero = jnp.zeros((), jnp.uint32)
         counter = draws.first_counter(draws.episode_key(stream, zero))
@@ -243,7 +251,8 @@ class Cage2:
     def _start(self, stream: Any, episode: Word, params: Params) -> Game:
         """Start an episode."""
         agents = self.rules.reds
-        horizon = word(params.max_steps_in_episode)
+        most = self.session_capacity if agents == (GIVEN,) else _core.MAX_STEPS
+        horizon = word(jnp.clip(jnp.asarray(params.max_steps_in_episode), 1, most))
         game = initial_game(stream, episode, horizon, np.uint32(agents[0]))
         zero = game.step
         game = game._replace(
@@ -269,10 +278,8 @@ class Cage2:
 
     def _play(self, state: State, action: Any, params: Params) -> tuple[Game, Array, Info]:
         before = unpack(state)
-        blue, given = action if self.rules.reds == (GIVEN,) else (action, None)
-        blue = word(jnp.clip(jnp.asarray(blue), 0, ACTION_COUNT - 1))
-        if given is not None:
-            given = word(jnp.clip(jnp.asarray(given), 0, RED_ACTION_COUNT - 1))
+        self._check_state(state, params)
+        blue, given = self._clamp_action(action)
         game, result = rules.play_step(self.rules, before, blue, RandomDraws(before.counter), given)
         game = game._replace(counter=bits.add_wide(before.counter, draws.STEP_INCREMENT))
         info = {
@@ -283,7 +290,7 @@ class Cage2:
         }
         if self.order is not None:
             order = params.order
-            assert order is not None
+            assert order is not None  # see `_check_state`
             group, host = rules.decode_action(blue)
             fix = Fix((group == 1) | (group == 10), host)
             observed = self.knowledge == "observed"
@@ -294,6 +301,32 @@ class Cage2:
             info["alignment"] = compliance.alignment_reward(before.counters, counters, weight)
             info["counters"] = counters
         return game, rules.reward(result.penalty), info
+
+    def _check_state(self, state: State, params: Params) -> None:
+        """Raise ValueError if the state or the parameters are those of another environment."""
+        if self.order is not None and params.order is None:
+            raise ValueError("params.order must be given if Cage2 has an order, got None")
+        if (state.counters is None) != (self.order is None):
+            raise ValueError("a state must track compliance if and only if Cage2 has an order")
+        if (state.session_log is None) != (self.rules.reds != (GIVEN,)):
+            raise ValueError("a state must log sessions if and only if red is given")
+
+    def _clamp_action(self, action: Any) -> tuple[Word, Word | None]:
+        """Blue's action and that of a given red, as words within their ranges.
+
+        Raises:
+            TypeError: the actions are not one integer each.
+        """
+        is_given = self.rules.reds == (GIVEN,)
+        actions = [jnp.asarray(part) for part in (action if _is_sequence(action) else (action,))]
+        wanted = "two integers, blue's and red's" if is_given else "one integer"
+        are_integers = all(jnp.issubdtype(part.dtype, jnp.integer) for part in actions)
+        if len(actions) != 1 + is_given or not are_integers or any(part.ndim for part in actions):
+            got = ", ".join(f"{part.dtype}{list(part.shape)}" for part in actions)
+            raise TypeError(f"an action must be {wanted}, got {got}; use jax.vmap for many games")
+        blue, *given = actions
+        red = word(jnp.clip(given[0], 0, RED_ACTION_COUNT - 1)) if given else None
+        return word(jnp.clip(blue, 0, ACTION_COUNT - 1)), red
 
     def _observation(self, game: Game) -> Array:
         masks = (game.activity_low, game.activity_high, game.table_low, game.table_high)
@@ -317,6 +350,27 @@ class LegacyCage2(Cage2):
         """Play one step; `done` is the truncation."""
         observation, state, reward, _, truncated, info = super().step(key, state, action, params)
         return observation, state, reward, truncated, info
+
+
+def _is_sequence(action: Any) -> bool:
+    """Whether an action has a first axis: a pair, or an array of the pair."""
+    return isinstance(action, tuple | list) or getattr(action, "ndim", 0) > 0
+
+
+def _key_words(key: Array) -> Array:
+    """The two words of a key.
+
+    Raises:
+        ValueError: the key is of another generator, or there are several.
+    """
+    data = key if key.dtype == jnp.uint32 else jax.random.key_data(key)
+    if data.shape[-1] != 2:
+        raise ValueError(
+            f"a key must have two words, as those of jax.random.PRNGKey, got {data.shape[-1]} words"
+        )
+    if data.ndim != 1:
+        raise ValueError(f"a key must be one key, got shape {data.shape}; use jax.vmap for many")
+    return data
 
 
 def _host_vector(words: Any) -> Array:

@@ -172,6 +172,12 @@ class PpoConfig:
     Off: the value ends with the episode, as the score does."""
     reward_scale: float = 0.1
     """Factor on every reward before learning."""
+    normalize_observations: bool = False
+    """Normalize policy inputs by their running mean and deviation, also when the policy plays.
+    Off: inputs are as the environment gives them."""
+    normalize_returns: bool = False
+    """Divide rewards by the running deviation of the discounted returns.
+    Off: rewards have the scale of the environment."""
     network: str = "mlp"
     """mlp: actor and critic are separate MLPs. gru: recurrent, the policy has a memory.
     module:Class: your own PyTorch network (docs/own-networks.md)."""
@@ -297,6 +303,10 @@ class RunConfig:
     Short runs have fewer, so that evaluation does not take longer than training."""
     n_eval_episodes: int = 500
     """Episodes per red agent in each evaluation."""
+    target_score: float | None = None
+    """Stop when an evaluation reaches this score. By default all episodes are played."""
+    eval_patience: int = 0
+    """Stop after this many evaluations in a row without a new best score. 0: never."""
     checkpoint_seconds: float = 30.0
     """Seconds between two checkpoints."""
 
@@ -304,7 +314,7 @@ class RunConfig:
         """Check the settings that can be wrong on their own."""
         for name in ("total_episodes", "n_eval_episodes"):
             _check_at_least(f"run.{name}", getattr(self, name), 1)
-        for name in ("seed", "n_evals", "checkpoint_seconds"):
+        for name in ("seed", "n_evals", "eval_patience", "checkpoint_seconds"):
             _check_at_least(f"run.{name}", getattr(self, name), 0)
 
     @property
@@ -449,13 +459,13 @@ def merge_settings(base: Settings, changes: Settings) -> dict[str, dict[str, Any
 
 
 PRESETS: Mapping[str, Settings] = {
-    "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 64_000}}),
+    "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 100_000}}),
     "best": merge_settings(
         _SCORE,
         {
             "env": {"n_envs": 800},
             "ppo": {"n_minibatches": 16, "hidden": [128, 64]},
-            "run": {"total_episodes": 200_000, "n_evals": 40, "n_eval_episodes": 2000},
+            "run": {"total_episodes": 400_000, "n_evals": 40, "n_eval_episodes": 2000},
         },
     ),
 }

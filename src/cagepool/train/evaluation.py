@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cagepool.evaluate.policy import MLP, Policy, PolicyDefender, make_policy
+from cagepool.evaluate.load import make_policy
+from cagepool.evaluate.policy import MLP, Policy, PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals, game_seeds, play_steps
 from cagepool.evaluate.statistics import mean_score
 from cagepool.runs.schema import OrderScore

@@ -4,6 +4,12 @@ from cagepool._optional import require
 from cagepool.train.config import PpoConfig
 from cagepool.train.learner import Learner
 from cagepool.train.native_learner import NativeActor, NativeLearner
+from cagepool.train.normalization import (
+    FeatureNormalizer,
+    Normalization,
+    NormalizedActor,
+    RewardNormalizer,
+)
 from cagepool.train.rollout import Actor, RolloutShape
 
 
@@ -27,6 +33,19 @@ def make_actor(config: PpoConfig, shape: RolloutShape) -> Actor:
     Raises:
         ValueError: the network or the device cannot be used.
     """
+    actor = _plain_actor(config, shape)
+    return NormalizedActor(actor) if config.normalize_observations else actor
+
+
+def make_normalization(config: PpoConfig, shape: RolloutShape) -> Normalization:
+    """Create the normalizers that a configuration asks for."""
+    return Normalization(
+        FeatureNormalizer(shape.features) if config.normalize_observations else None,
+        RewardNormalizer(shape.n_envs, config.gamma) if config.normalize_returns else None,
+    )
+
+
+def _plain_actor(config: PpoConfig, shape: RolloutShape) -> Actor:
     if is_native(config):
         return NativeActor(config, shape)
     with require(_feature(config), "train", "torch"):

@@ -22,7 +22,7 @@ from cagepool.train.learner import (
     Transitions,
     mean_terms,
 )
-from cagepool.train.make_learner import make_learner
+from cagepool.train.make_learner import make_learner, make_normalization
 from cagepool.train.rollout import FinishedEpisodes, Rollout, State
 from cagepool.types import Arrays, Bools, Float32s, Int64s
 
@@ -71,7 +71,12 @@ class Trainer:
         self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
         if config.start_biases is not None:
             set_start_biases(self.learner, config.start_biases)
+        self.normalization = make_normalization(config.ppo, self.collector.shape)
         self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
+
+    def weights(self) -> Arrays:
+        """What the policy needs to play: weights and, if normalized, moments of its inputs."""
+        return self.learner.weights() | self.normalization.weights()
 
     def updates(self) -> Iterator[Update]:
         """Train until all episodes have ended; yields after every update."""
@@ -83,9 +88,10 @@ class Trainer:
             collected_at = time.perf_counter()
             episodes, steps = collector.episodes, collector.steps
             if self.config.ppo.overlap and not collector.is_finished:
-                collector.start(self.learner.weights())
+                collector.start(self.weights())
             progress = self.episodes / self.config.run.total_episodes
-            stats = self.ppo.update(collected.rollout, progress)
+            stats = self.ppo.update(self.normalization.apply(collected.rollout), progress)
+            self.normalization.update(collected.rollout)
             self.number += 1
             self.episodes = episodes
             yield Update(
@@ -104,7 +110,7 @@ class Trainer:
     def collect(self) -> CollectedRollout:
         """Return the pending rollout, or collect one now."""
         if not self.collector.is_pending:
-            self.collector.start(self.learner.weights())
+            self.collector.start(self.weights())
         return self.collector.wait()
 
     def state(self) -> tuple[Arrays, State]:
@@ -112,15 +118,20 @@ class Trainer:
         arrays, state = self.collector.state()
         shuffle_rng = self.ppo.rng.bit_generator.state
         state = {**state, "update": self.number, "shuffle_rng": shuffle_rng}
-        return {**arrays, **self.learner.arrays()}, state
+        return {**arrays, **self.learner.arrays(), **self.normalization.arrays()}, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
         """Continue from a saved state; a rollout that was pending is collected again."""
         self.number = state["update"]
         self.episodes = state["episodes"]
         self.ppo.rng.bit_generator.state = state["shuffle_rng"]
-        self.learner.load_arrays(arrays)
+        self.load_policy(arrays)
         self.collector.restore(arrays, state)
+
+    def load_policy(self, arrays: Arrays) -> None:
+        """Load policy, optimizer and normalization from the arrays of a checkpoint."""
+        self.learner.load_arrays(arrays)
+        self.normalization.load_arrays(arrays)
 
     def close(self) -> None:
         """Stop the threads and close the environments."""

@@ -58,6 +58,8 @@ class Progress:
     seconds: float = 0.0
     evaluated_episodes: int = 0  # episodes played at the last evaluation
     best_score: float | None = None
+    evals_since_best: int = 0
+    stop_reason: str = ""  # why the run ended before its last episode; empty if it did not
     returns: list[float] = field(default_factory=list)  # since the last evaluation
     early_stopping: EarlyStopping = field(default_factory=EarlyStopping)
 
@@ -67,6 +69,8 @@ class Progress:
             "seconds": self.seconds,
             "checked": self.evaluated_episodes,
             "best": self.best_score,
+            "evals_since_best": self.evals_since_best,
+            "stop_reason": self.stop_reason,
             "returns": self.returns,
             "gate": self.early_stopping.as_dict(),
         }
@@ -78,6 +82,8 @@ class Progress:
             seconds=state["seconds"],
             evaluated_episodes=state["checked"],
             best_score=state["best"],
+            evals_since_best=state.get("evals_since_best", 0),
+            stop_reason=state.get("stop_reason", ""),
             returns=list(state["returns"]),
             early_stopping=EarlyStopping.from_dict(state.get("gate", {})),
         )
@@ -134,7 +140,7 @@ def _load_policy(trainer: Trainer, folder: Path) -> None:
     """Start from the last policy and optimizer state of another run."""
     checkpoint = runs.open_run(folder).checkpoint("last")
     try:
-        trainer.learner.load_arrays(checkpoint.arrays)
+        trainer.load_policy(checkpoint.arrays)
     except _RESTORE_ERRORS as error:
         raise ValueError(
             f"start_from: the networks in {folder} do not match this configuration: {error}"
@@ -147,7 +153,7 @@ def _write_outcome(run: runs.Run, trainer: Trainer, early_stopping: EarlyStoppin
     order = config.order.order
     assert order is not None
     assert early_stopping.outcome is not None
-    policy = training_policy(trainer.learner.weights(), config)
+    policy = training_policy(trainer.weights(), config)
     (score,) = evaluate_orders(policy, config, [order], config.order.n_eval_episodes)
     workflow = WorkflowFile(
         order=">".join(orders.parse_order(order)),
@@ -180,7 +186,7 @@ class _Runner:
         self._config = trainer.config
 
     def train(self, listener: Listener, should_stop: Callable[[], bool]) -> bool:
-        if self._progress.early_stopping.outcome is not None:
+        if self._progress.early_stopping.outcome is not None or self._progress.stop_reason:
             return True
         logged_at = saved_at = time.perf_counter()
         for update in self._trainer.updates():
@@ -192,7 +198,7 @@ class _Runner:
             if is_finished or self._is_evaluation_due(update.episodes):
                 with stage("evaluation"):
                     self._evaluate(row, listener)
-            if is_finished:
+            if is_finished or self._progress.stop_reason:
                 self._finish(row)
                 return True
             if should_stop():
@@ -226,7 +232,7 @@ class _Runner:
     def _evaluate(self, row: Row, listener: Listener) -> None:
         """Evaluate the policy, and save it if it is the best so far."""
         progress, config = self._progress, self._config
-        weights = self._trainer.learner.weights()
+        weights = self._trainer.weights()
         score = (
             evaluate_weights(config, weights)
             if config.env.is_cage
@@ -238,6 +244,8 @@ class _Runner:
         is_best = is_known and (progress.best_score is None or score.score > progress.best_score)
         # Earlier policies did not comply with the order.
         is_best |= is_known and progress.early_stopping.outcome == "passed"
+        progress.evals_since_best = 0 if is_best else progress.evals_since_best + 1
+        progress.stop_reason = self._stop_reason(score.score)
         if is_best:
             progress.best_score = score.score
             state = {name: row[name] for name in ("update", "episodes", "steps")}
@@ -246,6 +254,15 @@ class _Runner:
         with stage("logging"):
             self._logger.log_evaluation(row, score, is_best=is_best)
             listener.on_evaluation(row, score, is_best=is_best)
+
+    def _stop_reason(self, score: float) -> str:
+        """Why an evaluation with this score ends the run; empty: the run goes on."""
+        run, stalled = self._config.run, self._progress.evals_since_best
+        if run.target_score is not None and score >= run.target_score:
+            return f"the score {score:.2f} reaches the target {run.target_score:g}"
+        if run.eval_patience and stalled >= run.eval_patience:
+            return f"{stalled} evaluations in a row gave no new best score"
+        return ""
 
     def _finish(self, row: Row) -> None:
         order = self._config.order

@@ -15,7 +15,7 @@ from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv
 from cagepool.errors import EnvironmentFault
 from tests.envs.workers.forks import FORKS, forked_child
-from tests.envs.workers.toy_envs import FAULTS, Checksummed, Faulty
+from tests.envs.workers.toy_envs import FAULTS, HANGS, Checksummed, Faulty
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,6 @@ WORDS = {
 }
 
 
-HANGS = ("loop", "GIL held")
 LOSE_THE_PROCESS = ("exit", "kill", "closed pipes", "info for workers only", *HANGS)
 BESIDE = ["no fork", *(pytest.param(how, marks=pytest.mark.soak) for how in FORKS)]
 

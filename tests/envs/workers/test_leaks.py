@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -18,12 +18,12 @@ from cagepool import make_vec
 from cagepool.envs import WorkerVectorEnv, workers
 from cagepool.errors import EnvironmentFault
 from tests.envs.workers.process_resources import all_end, used_resources
-from tests.envs.workers.toy_envs import FAULTS, Checksummed, Faulty
+from tests.envs.workers.toy_envs import FAULTS, HANGS, Checksummed, Faulty
 
 pytestmark = pytest.mark.slow
 
 # A leak of one resource per repetition shows after two; rarer ones need the soak test.
-REPETITIONS = pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.soak)])
+FEW, MANY = 2, 20
 AT_ONCE = 4
 LIMIT_S = 60  # for one repetition, on a busy machine
 IN_STEPS = ("exception", "exit", "kill", "loop", "unpicklable info", "wrong shape")
@@ -68,7 +68,7 @@ def fail(envs: WorkerVectorEnv, at: str) -> None:
 
 def fail_once(fault: str, at: str) -> None:
     envs = make_envs(fault)
-    if fault == "loop":
+    if fault in HANGS:
         shorten_timeout(envs)
     with pytest.raises(EnvironmentFault, match="environment 0"):
         fail(envs, at)
@@ -100,18 +100,25 @@ ENDS: dict[str, Callable[[], None]] = {
 }
 
 
-@REPETITIONS
-@pytest.mark.parametrize("end", ENDS)
-def test_nothing_is_left_however_often_it_ends_so(end: str, times: int) -> None:
-    ENDS[end]()
+def repeated(cases: Iterable[str], often: Iterable[str]) -> pytest.MarkDecorator:
+    """Case and repetitions: few for the cases that stand for others, many in a soak test."""
+    many = [pytest.param(case, MANY, marks=pytest.mark.soak) for case in cases]
+    return pytest.mark.parametrize(("case", "times"), [*((case, FEW) for case in often), *many])
+
+
+@repeated(
+    ENDS, ["close", "garbage", "error", "exit at the start", "exit in a reset", "loop in a step"]
+)
+def test_nothing_is_left_however_often_it_ends_so(case: str, times: int) -> None:
+    ENDS[case]()
     before = used_resources()
     with ThreadPoolExecutor(AT_ONCE) as pool:  # most of the time is the start of processes
-        for ended in [pool.submit(ENDS[end]) for _ in range(times)]:
+        for ended in [pool.submit(ENDS[case]) for _ in range(times)]:
             ended.result(LIMIT_S)
     assert used_resources() == before
 
 
-@REPETITIONS
+@pytest.mark.parametrize("times", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
 def test_nothing_is_left_however_often_it_is_interrupted(times: int) -> None:
     before = used_resources()
     for _ in range(times):  # signals reach only the main thread
@@ -119,14 +126,11 @@ def test_nothing_is_left_however_often_it_is_interrupted(times: int) -> None:
     assert used_resources() == before
 
 
-@REPETITIONS
-@pytest.mark.parametrize("fault", FAULTS)
-def test_an_environment_can_fail_and_be_replaced_many_times_in_a_row(
-    fault: str, times: int
-) -> None:
+@repeated(FAULTS, ["exception", "kill", "loop"])
+def test_an_environment_can_fail_and_be_replaced_many_times_in_a_row(case: str, times: int) -> None:
     before = used_resources()
-    with make_envs(fault, on_fault="restart") as envs:
-        if fault == "loop":
+    with make_envs(case, on_fault="restart") as envs:
+        if case in HANGS:
             shorten_timeout(envs)
         for _ in range(times):
             *_, truncations, infos = envs.step([FAIL, 0])

@@ -225,6 +225,7 @@ FAULTS: dict[str, Callable[["Faulty"], None]] = {
     "GIL held": hold_gil,
     "wrong shape": wrong_shape,
 }
+HANGS = ("loop", "GIL held")  # noticed by the time limit only
 
 
 class Faulty(Checksummed):

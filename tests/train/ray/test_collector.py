@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ray
 
 TWO_ACTORS = SHORT.with_settings(
     backend="ray", ray_actors=2, overlap=True, order="reverse", order_input=True,
-    early_stopping=False,
+    early_stopping=False, belief=True, critic_inputs="true",
 )  # fmt: skip
 
 
@@ -56,11 +56,23 @@ def results_of(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"overlap": True, "universal": True, "order_input": True},
-        {"env": "tests.train.toy_envs:Counting", "backend": "workers", "total_episodes": 40},
+        pytest.param({}, id="in turn"),
+        pytest.param(
+            {"overlap": True, "universal": True, "order_input": True},
+            id="async",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            {"belief": True, "critic_inputs": "true", "red_agent": "b_line:0.6+meander:0.4"},
+            id="belief",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            {"env": "tests.train.toy_envs:Counting", "backend": "workers", "total_episodes": 40},
+            id="workers",
+            marks=pytest.mark.soak,
+        ),
     ],
-    ids=["in turn", "async", "workers"],
 )
 def test_one_actor_gives_the_same_results_as_none(tmp_path: Path, settings: dict[str, Any]) -> None:
     config = SHORT.with_settings(**settings)
@@ -90,6 +102,7 @@ def test_a_killed_node_changes_no_result_and_is_counted(
     assert results_of(run.path) == results_of(uninterrupted)
 
 
+@pytest.mark.soak
 def test_a_run_of_two_actors_resumes_to_the_same_results(
     cluster: TwoNodes, uninterrupted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +114,7 @@ def test_a_run_of_two_actors_resumes_to_the_same_results(
     assert results_of(run.path) == results_of(uninterrupted)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("cluster")
 def test_shards_that_end_at_different_times_play_the_exact_number_of_episodes() -> None:
     config = SHORT.with_settings(

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from cagepool.cli.main import run as command
+from cagepool.train import ray
 from cagepool.train.ray import cluster_connection
 
 
@@ -43,7 +44,10 @@ def test_an_address_without_the_ray_backend_is_refused(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == "cagepool: --ray-address needs --backend ray, got auto\n"
 
 
-def test_a_port_that_never_answers_is_refused_within_seconds() -> None:
+def test_a_port_that_never_answers_is_refused_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ray, "HEALTH_CHECK_SECONDS", 0.5)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

@@ -1,13 +1,14 @@
 """Sudden ends of a driver or of its cluster are reported, and no process is left behind."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,16 @@ def test_a_killed_driver_is_reported_and_its_cluster_killed(
     assert (ours.is_alive, other.is_alive) == (False, True)
 
 
+def test_a_terminated_driver_reports_it(capfd: pytest.CaptureFixture[str]) -> None:
+    with closing(watchdog.Watchdog(None)) as dog:
+        dog.set_remedy("resume with: it")
+        dog.report_termination()
+        dog.expect_end()
+
+    sentence = "cagepool: the run had to stop: its process was terminated; resume with: it\n"
+    assert capfd.readouterr().err == sentence
+
+
 @pytest.mark.parametrize("service", watchdog.SERVICES)
 def test_a_dead_service_ends_the_driver_with_a_report(
     service: str, session: Path, start: Callable[..., StandIn]
@@ -155,30 +166,15 @@ def test_processes_of_a_cluster_that_was_running_before_are_left_alone(
 
 
 @pytest.mark.ray
-def test_a_training_whose_raylet_is_killed_resumes_to_the_same_results(
+@pytest.mark.soak  # the tests above have the same ends without Ray
+def test_a_training_that_is_terminated_or_loses_its_raylet_resumes_to_the_same_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = SHORT.with_settings(total_episodes=4000)
     run = create_run(tmp_path / "run", config.with_settings(backend="ray"))
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "cagepool", "train", "--resume", run.path],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    wait_until(lambda: driver.poll() is not None or bool(run.checkpoint_updates("last")))
-    assert driver.poll() is None, driver.communicate()
-    cluster = children_of(driver.pid)
-    (raylet,) = [process for process in cluster if executable_of(process) == "raylet"]
-    cluster += children_of(raylet)
-    os.kill(raylet, signal.SIGKILL)
-    _, errors = driver.communicate(timeout=SECONDS)
 
-    remedy = f"resume from the last checkpoint with: cagepool train --resume {run.path}"
-    assert errors == f"cagepool: the run had to stop: its Ray node died; {remedy}\n"
-    assert driver.returncode == 1
-    assert not [process for process in cluster if executable_of(process)]
-    assert not run.checkpoint("last").state["finished"]
+    assert end_training(run, int, signal.SIGTERM) == (143, "its process was terminated")
+    assert end_training(run, raylet_of, signal.SIGKILL) == (1, "its Ray node died")
 
     assert command(["train", "--resume", str(run.path)]) == 0
     capsys.readouterr()
@@ -186,6 +182,34 @@ def test_a_training_whose_raylet_is_killed_resumes_to_the_same_results(
     assert table_without_times(run.path / runs.METRICS) == table_without_times(
         expected / runs.METRICS
     )
+
+
+def end_training(run: runs.Run, victim: Callable[[int], int], number: int) -> tuple[int, str]:
+    """Train until the next checkpoint, then send a signal to a process of the training.
+
+    Returns:
+        Exit code of the training, and the reason in its report.
+    """
+    before = run.checkpoint_updates("last")
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "cagepool", "train", "--resume", run.path],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    wait_until(lambda: driver.poll() is not None or run.checkpoint_updates("last") != before)
+    assert driver.poll() is None, driver.communicate()
+    cluster = children_of(driver.pid)
+    cluster += children_of(raylet_of(driver.pid))
+    os.kill(victim(driver.pid), number)
+    _, errors = driver.communicate(timeout=SECONDS)
+
+    remedy = f"resume from the last checkpoint with: cagepool train --resume {run.path}"
+    report = re.fullmatch(rf"cagepool: the run had to stop: (.*); {re.escape(remedy)}\n", errors)
+    assert report, errors
+    assert not [process for process in cluster if executable_of(process)]
+    assert not run.checkpoint("last").state["finished"]
+    return driver.returncode, report[1]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -198,6 +222,12 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def children_of(process: int) -> list[int]:
     tasks = Path(f"/proc/{process}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def raylet_of(driver: int) -> int:
+    """Process id of the raylet that a driver started."""
+    (raylet,) = [p for p in children_of(driver) if executable_of(p) == "raylet"]
+    return raylet
 
 
 def executable_of(process: int) -> str:

@@ -2,9 +2,12 @@
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import grpc  # type: ignore[import-untyped]
 import ray
@@ -12,6 +15,7 @@ import ray
 from cagepool.train.ray.watchdog import Watchdog
 
 AUTO = "auto"  # address of the cluster that runs on this machine
+EXIT_TERMINATED = 128 + signal.SIGTERM  # as in shells
 HEALTH_CHECK_SECONDS = 5.0
 # Object store of a local cluster: room for a few rollouts; Ray spills more to disk.
 OBJECT_STORE_BYTES = 256 * 1024**2
@@ -29,7 +33,7 @@ def cluster_connection(address: str | None, min_cpus: int) -> Iterator[Callable[
         min_cpus: Processes that a local cluster must have room for.
 
     Yields:
-        Sets what standard error says about going on if Ray ends this process.
+        Sets what standard error says about going on if Ray or SIGTERM ends this process.
 
     Raises:
         ValueError: no cluster answers at that address.
@@ -45,10 +49,32 @@ def cluster_connection(address: str | None, min_cpus: int) -> Iterator[Callable[
         _connect(address)
     with closing(Watchdog(session_dir)) as watchdog:
         try:
-            yield watchdog.set_remedy
+            with _exit_at_sigterm():
+                yield watchdog.set_remedy
+        except SystemExit as end:
+            if end.code == EXIT_TERMINATED:
+                watchdog.report_termination()
+            raise
         finally:
             watchdog.expect_end()
             ray.shutdown()
+
+
+@contextmanager
+def _exit_at_sigterm() -> Iterator[None]:
+    """Raise SystemExit at SIGTERM; the handler that `ray.init` installs prints a stack trace."""
+
+    def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(EXIT_TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():  # it may not set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _start_local_cluster(min_cpus: int) -> str:

@@ -44,11 +44,17 @@ class Watchdog:
         assert self._process.stdout is not None
         self._process.stdout.read()  # which it closes
         self._process.stdout.close()
+        self._remedy = ""
         threading.Thread(target=self._exit_with_cluster, daemon=True).start()
 
     def set_remedy(self, remedy: str) -> None:
         """Set what the report says after the reason: how to go on."""
+        self._remedy = remedy
         self._send(remedy)
+
+    def report_termination(self) -> None:
+        """Report that this process was asked to end by SIGTERM."""
+        _report("its process was terminated", self._remedy)
 
     def expect_end(self) -> None:
         """From now on, report nothing when the driver or its cluster ends."""
@@ -87,7 +93,8 @@ def watch(session_dir: str) -> int:
     cluster_died = _wait_for_end(services, messages)
     last = messages.decode().split("\n")[-2] if messages else ""
     if last != DONE:
-        _report(last, cluster_died=cluster_died)
+        reason = "its Ray node died"
+        _report(reason if cluster_died else f"its process was killed, or {reason}", last)
     _kill_cluster(session_dir)
     return CLUSTER_DIED if cluster_died else 0
 
@@ -119,8 +126,7 @@ def _kill_cluster(session_dir: str) -> None:
         time.sleep(0.01)  # until the kernel has closed their files
 
 
-def _report(remedy: str, *, cluster_died: bool) -> None:
-    reason = "its Ray node died" if cluster_died else "its process was killed, or its Ray node died"
+def _report(reason: str, remedy: str) -> None:
     sentence = f"cagepool: the run had to stop: {'; '.join(filter(None, (reason, remedy)))}"
     with suppress(OSError):  # nobody reads it
         cursor = SHOW_CURSOR if sys.stderr.isatty() else ""
