@@ -1,15 +1,15 @@
-"""Check the exact belief on many games: python -m benchmarks.belief_check [--games 100000].
+"""Check the exact belief on many games: python -m benchmarks.belief_check.
 
 Plays random, scripted and trained defenders in both editions, with green and without, and counts
 the steps at which the belief gave the true state probability zero, the sizes of the set of
 hypotheses, what was dropped, and how often what was believed with some probability was true. The
-result is written to benchmarks/results/belief.json; docs/belief.md shows it.
+result is written to benchmarks/results/belief.json; docs/belief.md shows it. `--speed` measures
+the cost of a step instead.
 """
 
 import argparse
 import json
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.bench.engine import belief_contenders
+from cagepool.bench.measure import Pace, measure_interleaved
 from cagepool.evaluate.load import load
 from cagepool.sim import Batch, BatchConfig, BeliefConfig, BeliefFilter
 from cagepool.sim.names import action_index, host_index
@@ -109,6 +111,7 @@ class Cell:
     green: bool
     capacity: int
     games: int
+    seed: int
 
 
 def check(cell: Cell, calibration: Calibration) -> dict[str, Any]:
@@ -117,12 +120,12 @@ def check(cell: Cell, calibration: Calibration) -> dict[str, Any]:
     totals = {"dropped": 0, "dropped_mass": 0.0, "misfits": 0}
     for first in range(0, cell.games, CHUNK):
         count = min(CHUNK, cell.games - first)
-        rng = np.random.default_rng([first, BLUES.index(cell.blue), cell.green])
+        rng = np.random.default_rng([cell.seed, first])
         settings: dict[str, Any] = {"edition": cell.edition, "green": cell.green}
         batch = Batch(
             count, BatchConfig(red="mix", autoreset="disabled", max_steps=STEPS, **settings)
         )
-        batch.reset(np.arange(count, dtype=np.uint64) + np.uint64(first))
+        batch.reset(np.arange(count, dtype=np.uint64) + np.uint64(cell.seed + first))
         belief = BeliefFilter(count, BeliefConfig(capacity=cell.capacity, **settings))
         choose = chooser(cell.blue, cell.edition, count, rng)
         ids = np.arange(count)
@@ -166,39 +169,54 @@ def add_events(calibration: Calibration, belief: BeliefFilter, batch: Batch, hos
         calibration.add(name, said[name][:, hosts], truth[:, hosts])
 
 
+def check_games(games: int) -> Iterator[dict[str, Any]]:
+    """Check all defenders; yields the result after each."""
+    kinds = list(product(BLUES, ("2.1", "leaderboard"), SIZES))
+    calibrations = {False: Calibration(), True: Calibration()}
+    rows: list[dict[str, Any]] = []
+    count = games // len(kinds)
+    for number, (blue, edition, (green, size)) in enumerate(kinds):
+        seed = number * 10**6
+        cell = Cell(blue=blue, edition=edition, green=green, capacity=size, games=count, seed=seed)
+        rows.append(check(cell, calibrations[green]))
+        print(json.dumps(rows[-1]), flush=True)
+        yield {
+            "games": sum(row["games"] for row in rows),
+            "rows": rows,
+            "calibration": {
+                "green off": calibrations[False].rows(),
+                "green on": calibrations[True].rows(),
+            },
+        }
+
+
+def measure_speed() -> dict[str, Any]:
+    """Nanoseconds per game and step, as in `cagepool bench engine`, on an idle machine."""
+    measured = measure_interleaved(belief_contenders(), Pace(), lambda: None)
+    return {
+        "speed": [
+            {
+                "call": row.name,
+                "red": row.settings["red"],
+                "green": row.settings["green"],
+                "nanoseconds": round(row.nanoseconds_per_step.median),
+            }
+            for row in measured
+        ]
+    }
+
+
 def main() -> None:
-    """Check all defenders and write the result."""
+    """Check games, or measure the cost, and replace that part of the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--games", type=int, default=100_000)
+    parser.add_argument("--games", type=int, default=102_000)
+    parser.add_argument("--speed", action="store_true", help="measure the cost instead")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
-    kinds = list(product(BLUES, ("2.1", "leaderboard"), SIZES))
-    cells = [
-        Cell(
-            blue=blue,
-            edition=edition,
-            green=green,
-            capacity=size,
-            games=options.games // len(kinds),
-        )
-        for blue, edition, (green, size) in kinds
-    ]
-    start = time.perf_counter()
-    calibrations = {False: Calibration(), True: Calibration()}
-    rows = []
-    for cell in cells:
-        rows.append(check(cell, calibrations[cell.green]))
-        print(json.dumps(rows[-1]), flush=True)
-    result = {
-        "games": sum(row["games"] for row in rows),
-        "seconds": round(time.perf_counter() - start),
-        "rows": rows,
-        "calibration": {
-            "green off": calibrations[False].rows(),
-            "green on": calibrations[True].rows(),
-        },
-    }
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    parts = [measure_speed()] if options.speed else check_games(options.games)
+    before = json.loads(options.out.read_text()) if options.out.exists() else {}
+    for found in parts:
+        options.out.write_text(json.dumps(before | found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

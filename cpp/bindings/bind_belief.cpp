@@ -158,7 +158,8 @@ Totals totals_of(const BeliefFilter& self) {
 
 std::vector<std::tuple<int, int>> listed_decoy_ports() {
   std::vector<std::tuple<int, int>> ports;
-  for (const DecoyPort& port : kDecoyPorts)
+  ports.reserve(kDecoyPortCount);
+  for (const DecoyPort& port : decoy_port_list())
     ports.emplace_back(port.host, kExploitOfRank[port.rank]);
   return ports;
 }

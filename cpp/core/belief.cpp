@@ -264,9 +264,9 @@ void BeliefFilter::keep(std::size_t game, Scratch& scratch) {
   }
   state.log_evidence += std::log(evidence);  // -infinity if nothing fits
   state.count = static_cast<std::uint32_t>(found.size());
-  Hypothesis* out = room(game).data();
-  const double scale = 1.0 / kept;
-  for (const Hypothesis& hypothesis : found) *out++ = {hypothesis.game, hypothesis.weight * scale};
+  std::ranges::transform(found, room(game).begin(), [kept](const Hypothesis& hypothesis) {
+    return Hypothesis{hypothesis.game, hypothesis.weight / kept};
+  });
 }
 
 void BeliefFilter::update_range(std::size_t begin, std::size_t end,

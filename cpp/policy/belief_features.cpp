@@ -10,7 +10,7 @@ namespace {
 constexpr Ports possible_decoy_ports(int host) {
   unsigned decoys = 0;
   for (const BlueAction& action : kBlueActions) {
-    if (action.kind == BlueKind::kDecoy && action.host == host) decoys |= action.decoy_bit;
+    if (action.kind == BlueKind::kDecoy && int{action.host} == host) decoys |= action.decoy_bit;
   }
   return static_cast<Ports>(kPortsOfDecoys[decoys] &
                             ~unsigned{kHostFacts[static_cast<std::size_t>(host)].listening});
@@ -29,11 +29,13 @@ constexpr auto make_decoy_ports() {
   return ports;
 }
 
-/// Index in kDecoyPorts by host and rank.
+constexpr std::array<DecoyPort, kDecoyPortCount> kDecoyPortList = make_decoy_ports();
+
+/// Index in the list by host and rank.
 constexpr auto kDecoyPortIndex = [] {
   std::array<std::array<std::uint8_t, kExploitCount>, kHostCount> table{};
   std::uint8_t next = 0;
-  for (const DecoyPort& port : make_decoy_ports()) table[port.host][port.rank] = next++;
+  for (const DecoyPort& port : kDecoyPortList) table[port.host][port.rank] = next++;
   return table;
 }();
 
@@ -95,7 +97,7 @@ inline void add_b_line(const Game& game, Value weight, BeliefRow<Value>& row) {
 
 }  // namespace
 
-constinit const std::array<DecoyPort, kDecoyPortCount> kDecoyPorts = make_decoy_ports();
+const std::array<DecoyPort, kDecoyPortCount>& decoy_port_list() { return kDecoyPortList; }
 
 template <class Value>
 BeliefRow<Value> belief_row(std::span<const Hypothesis> hypotheses) {

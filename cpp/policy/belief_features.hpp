@@ -14,7 +14,7 @@ struct DecoyPort {
   std::uint8_t rank;  // bit of `Ports`
 };
 inline constexpr std::size_t kDecoyPortCount = 33;
-extern const std::array<DecoyPort, kDecoyPortCount> kDecoyPorts;
+const std::array<DecoyPort, kDecoyPortCount>& decoy_port_list();
 
 /// Probabilities of one game's belief; all but the last are 0 if no red fits. A row of features is
 /// this struct of floats.
@@ -29,7 +29,7 @@ struct BeliefRow {
   Values<kHostCount> user_seen;
   Values<kHostCount> user_unseen;
   Values<kHostCount> scanned;                  // red knows ports of the host
-  Values<kDecoyPortCount> decoy_ports;         // red believes the port of kDecoyPorts open
+  Values<kDecoyPortCount> decoy_ports;         // red believes the port of decoy_port_list() open
   Values<kBLineSteps.size()> b_line_position;  // red is B_lineAgent and plays this position next
   Values<kUserHost.size()> b_line_user;  // red is B_lineAgent and draws, or drew, User1..User4
   Values<6> next_kind;                   // RedKind of red's next action

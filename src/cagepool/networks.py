@@ -137,26 +137,40 @@ def state_size(network: nn.Module) -> int:
 
 
 def check_outputs(name: str, network: nn.Module, spec: NetworkSpec) -> None:
-    """Call a network on zeros and check the shapes of its outputs.
+    """Call a network on zeros, as in an update and as in play, and check its outputs.
 
     Raises:
         ValueError: it raises, or an output has another shape than the protocol says.
     """
     steps, rows = 2, 3
     size = state_size(network)
+    inputs = NetworkInputs(
+        torch.zeros(steps, rows, spec.features, device="cpu"),
+        torch.zeros(steps, rows, spec.critic_features, device="cpu"),
+        torch.ones(steps, rows, spec.actions, dtype=torch.bool, device="cpu"),
+        torch.zeros(rows, size, device="cpu"),
+    )
+    played = _call_on_zeros(name, network, inputs._replace(critic_features=None, action_masks=None))
+    outputs = _call_on_zeros(name, network, inputs)
+    expected = {"logits": (steps, rows, spec.actions), "state": (rows, size)}
+    _check_output_shapes(name, played, expected)
+    _check_output_shapes(name, outputs, {**expected, "values": (steps, rows)})
+
+
+def _call_on_zeros(name: str, network: nn.Module, inputs: NetworkInputs) -> NetworkOutputs:
     with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.no_grad():
-        inputs = NetworkInputs(
-            torch.zeros(steps, rows, spec.features),
-            torch.zeros(steps, rows, spec.critic_features),
-            torch.ones(steps, rows, spec.actions, dtype=torch.bool),
-            torch.zeros(rows, size),
-        )
         try:
-            outputs = NetworkOutputs(*network(inputs))
+            return NetworkOutputs(*network(inputs))
         except Exception as error:  # whatever the user's module raises
-            raise ValueError(f"network {name} must take NetworkInputs: {error!r}") from error
-    expected = NetworkOutputs((steps, rows, spec.actions), (steps, rows), (rows, size))  # type: ignore[arg-type]
-    for field, found, shape in zip(NetworkOutputs._fields, outputs, expected, strict=True):
+            needs = " with critic_features None" if inputs.critic_features is None else ""
+            raise ValueError(f"network {name} must take NetworkInputs{needs}: {error!r}") from error
+
+
+def _check_output_shapes(
+    name: str, outputs: NetworkOutputs, expected: dict[str, tuple[int, ...]]
+) -> None:
+    for field, shape in expected.items():
+        found = getattr(outputs, field)
         given = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
         if given != shape:
             raise ValueError(f"network {name}: {field} must have shape {shape}, got {given}")

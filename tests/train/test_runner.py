@@ -71,10 +71,12 @@ def test_runs_killed_at_random_moments_give_the_same_results(tmp_path: Path, kil
     in_turn = SHORT.with_settings(total_episodes=250)
     configs = {
         "in turn": in_turn,
-        "async": in_turn.with_settings(overlap=True),
+        "async": in_turn.with_settings(
+            overlap=True, belief=True, critic_inputs="true", lengths="3,5,9"
+        ),
         "torch": in_turn.with_settings(learner="torch", threads=1, total_episodes=100),
         "gru, async": in_turn.with_settings(
-            network="gru", overlap=True, threads=1, total_episodes=100
+            network="gru", belief=True, overlap=True, threads=1, total_episodes=100
         ),
     }
     killed = {

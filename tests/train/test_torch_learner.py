@@ -1,6 +1,7 @@
 """Torch learner: gradients by hand and of the native learner, sequences, devices, bad input."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -203,7 +204,19 @@ def test_values_of_a_recurrent_critic_use_the_state_of_their_episode() -> None:
     with Trainer(recurrent_config(network=f"{HERE}:Counter")) as trainer:
         trainer.collect()
         rollout = trainer.collect().rollout
+        truncations = rollout.truncations
+        halves = [  # as if two Ray actors had collected: both have truncations in the same steps
+            replace(end, env_ids=end.env_ids[part], features=end.features[part])
+            for part in (slice(0, 1), slice(1, None))
+            for end in rollout.truncations
+        ]
         values, truncated = trainer.learner.values(rollout)
+        whole = np.concatenate(truncated)
+        rollout.truncations = halves
+        values_of_halves = trainer.learner.values(rollout).truncated
+        assert sorted(np.concatenate(values_of_halves).tolist()) == sorted(whole.tolist())
+        assert [len(found) for found in values_of_halves] == [len(end.env_ids) for end in halves]
+        rollout.truncations = truncations
     assert rollout.initial_state is not None
     sums = rollout.initial_state[:, 0]
     ends = {end.step: found for end, found in zip(rollout.truncations, truncated, strict=True)}
@@ -298,7 +311,7 @@ def make_test_network(name: str) -> nn.Module:
     ("name", "sentence"),
     [
         ("Scalar", r"Scalar: values must have shape \(2, 3\), got \(\)$"),
-        ("Raising", r"Raising must take NetworkInputs: RuntimeError\('no idea'\)$"),
+        ("Raising", r"Raising must take NetworkInputs with .* None: RuntimeError\('no idea'\)$"),
         ("Double", r"weights of network .*:Double must be float32, got torch.float64$"),
         ("not_a_module", r"not_a_module must be a torch.nn.Module, got str$"),
         ("Missing", r"network names 'Missing', which the module .* does not have"),

@@ -85,6 +85,15 @@ def batch_contender(
     )
 
 
+def belief_contenders() -> list[Contender]:
+    """Updates and features of the exact belief, by red and green."""
+    return [
+        _belief_contender(name, red=red, green=green)
+        for red, green in product((*ATTACKERS, "mix"), (False, True))
+        for name in ("BeliefFilter.update", "BeliefFilter.write_features")
+    ]
+
+
 def cost(group: Sequence[Measurement], name: str = "Batch.step", **settings: object) -> float:
     """Median nanoseconds per step of the only contender with these settings."""
     return find(group, name, **settings).nanoseconds_per_step.median
@@ -115,11 +124,7 @@ def _groups() -> dict[str, list[Contender]]:
             for contender in (batch(games, **more), _vector_env(games, **more))
         ],
         "options": [batch(MANY, **more) for more in options],
-        "belief": [
-            make(red=red, green=green)
-            for red, green in product((*ATTACKERS, "mix"), (False, True))
-            for make in (_belief_update, _belief_features)
-        ],
+        "belief": belief_contenders(),
         "limit": [make(games) for make in (batch, _outputs_only) for games in (MANY, MOST)],
     }
 
@@ -155,14 +160,6 @@ def _vector_env(games: int, *, red: str = "B_lineAgent", **more: Any) -> Contend
         steps_per_call=games,
         timer=_step_timer(envs.step, games),
     )
-
-
-def _belief_update(*, red: str, green: bool) -> Contender:
-    return _belief_contender("BeliefFilter.update", red=red, green=green)
-
-
-def _belief_features(*, red: str, green: bool) -> Contender:
-    return _belief_contender("BeliefFilter.write_features", red=red, green=green)
 
 
 def _belief_contender(name: str, *, red: str, green: bool) -> Contender:

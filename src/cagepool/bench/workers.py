@@ -172,7 +172,7 @@ def _straggler_groups(config: StragglersConfig) -> Iterator[tuple[str, list[Make
 
 
 def _modes(env_fns: Sequence[EnvFn], workers: int) -> list[MakeContender]:
-    shared = SharedWorkers(env_fns, workers)  # starting 100 processes takes half a minute
+    shared = SharedWorkers(env_fns, workers)  # starting 100 processes takes long
     contender = partial(Workers, env_fns=env_fns, workers=workers, shared=shared)
     tenth = max(2, len(env_fns) // 10)
     modes: list[MakeContender] = [

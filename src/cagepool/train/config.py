@@ -465,7 +465,7 @@ PRESETS: Mapping[str, Settings] = {
         {
             "env": {"n_envs": 800},
             "ppo": {"n_minibatches": 16, "hidden": [128, 64]},
-            "run": {"total_episodes": 200_000, "n_evals": 40, "n_eval_episodes": 2000},
+            "run": {"total_episodes": 400_000, "n_evals": 40, "n_eval_episodes": 2000},
         },
     ),
 }

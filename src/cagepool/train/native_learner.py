@@ -110,9 +110,9 @@ class NativeLearner:
         Raises:
             ValueError: an array is missing, has another shape, or has numbers that are not finite.
         """
+        self._parameters.load(arrays)
         for moment, parameters in self._moments.items():
             parameters.load(arrays, f"adam.{moment}.")
-        self._parameters.load(arrays)
         self._steps = int(arrays["adam.step"][0])
 
     def close(self) -> None:

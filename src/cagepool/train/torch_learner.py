@@ -222,15 +222,17 @@ class TorchLearner:
         )
         dones = np.zeros((steps + 1, inputs.features.shape[1]), np.bool_)
         dones[:steps] = rollout.dones[:steps]
-        truncations = {end.step: end for end in rollout.truncations}
         states: list[Float32s] = []
-        truncated: list[Float32s] = []
+        truncated: dict[int, Float32s] = {}  # by number of the truncation; actors have their own
         for step, outputs in self._unroll(inputs, dones):
             assert outputs.values is not None
             states.append(outputs.values.cpu().numpy())
-            if step in truncations:
-                truncated.append(self._end_values(truncations[step], outputs.state))
-        return RolloutValues(np.concatenate(states), truncated)
+            for number, end in enumerate(rollout.truncations):
+                if end.step == step:
+                    truncated[number] = self._end_values(end, outputs.state)
+        return RolloutValues(
+            np.concatenate(states), [truncated[number] for number in sorted(truncated)]
+        )
 
     def _end_values(self, end: Truncation, state: torch.Tensor) -> Float32s:
         """Values of the last states of truncated episodes, given the states before them."""
