@@ -1,6 +1,7 @@
-"""The game against B_line by exhaustive search: scalar, without tables, merging or vectors.
+"""The game against B_line by exhaustive search: scalar, without merging or vectors.
 
-Written from docs/rules.md to check `benchmarks.bounds`. Blue places no decoys on Op_Server0.
+Checks `benchmarks.bounds`, whose outcomes of exploits and events of hosts it shares; the rest is
+written from docs/rules.md. Blue places no decoys on Op_Server0.
 """
 
 from collections import defaultdict
