@@ -38,6 +38,7 @@ using BLineRow = std::tuple<RedKind, int, int, std::vector<int>>;
 
 std::vector<BLineRow> b_line_plan() {
   std::vector<BLineRow> rows;
+  rows.reserve(kBLineSteps.size());
   for (const BLineStep& step : kBLineSteps) {
     rows.emplace_back(step.kind, step.next[0], step.next[1],
                       std::vector<int>(step.target.begin(), step.target.end()));
@@ -47,6 +48,7 @@ std::vector<BLineRow> b_line_plan() {
 
 std::vector<std::tuple<int, int, int>> host_services() {
   std::vector<std::tuple<int, int, int>> rows;
+  rows.reserve(kHostFacts.size());
   for (const HostFacts& facts : kHostFacts)
     rows.emplace_back(facts.listening, facts.user_level, facts.privileged);
   return rows;
@@ -54,6 +56,7 @@ std::vector<std::tuple<int, int, int>> host_services() {
 
 std::vector<std::tuple<int, int>> ports_of_decoys() {
   std::vector<std::tuple<int, int>> rows;
+  rows.reserve(kDecoyCount);
   for (std::size_t decoy = 0; decoy < kDecoyCount; ++decoy)
     rows.emplace_back(kDecoyPort[decoy], kDecoyFreePort[decoy]);
   return rows;

@@ -73,8 +73,8 @@ Mask scanned_hosts(const Game& game) {
 }  // namespace
 
 std::size_t true_state_feature_count() {
-  return kHostMasks * kHostCount + 2 * possible_decoys().size() + 2 * kSubnetCount + kFlags +
-         kRedCount + kBLineSteps.size() + kUserHost.size();
+  return kHostMasks * kHostCount + 2 * possible_decoys().size() + std::size_t{2} * kSubnetCount +
+         kFlags + kRedCount + kBLineSteps.size() + kUserHost.size();
 }
 
 void write_true_state_features(const Game& game, const TrueState& true_state,
