@@ -180,7 +180,8 @@ def test_a_wrong_setting_is_refused(settings: dict[str, Any], sentence: str) -> 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Profile, Columns, float]:
     start = time.perf_counter()
-    profile, metrics = train_profile(tmp_path_factory.mktemp("usual") / "run", threads=1)
+    settings = {"threads": 1, "total_episodes": 1000}  # so long that its start hardly counts
+    profile, metrics = train_profile(tmp_path_factory.mktemp("usual") / "run", **settings)
     return profile, metrics, time.perf_counter() - start
 
 

@@ -14,6 +14,7 @@ from cagepool.bench.schema import rates
 PACE = Pace(repetitions=2, seconds=0.001)
 
 
+@pytest.mark.soak
 def test_both_builds_collect_and_train(tmp_path: Path) -> None:
     package = Path(shutil.copytree(Path(cagepool.__file__).parent, tmp_path / "cagepool"))
     compiled = Path(_core.__file__)
