@@ -52,12 +52,14 @@ inline Red draw_red(const GameConfig& config, std::uint32_t random) {
   const auto count = static_cast<std::uint32_t>(std::popcount(config.reds));
   if (config.red_shares == decltype(config.red_shares){})
     return static_cast<Red>(select_bit(config.reds, uniform_below(random, count)));
-  const int last = std::bit_width(config.reds | 1u) - 1;  // there is always a red agent
-  for (int red = 0; red < last; ++red) {
-    const bool is_drawn = random >> 16 < config.red_shares[static_cast<std::size_t>(red)];
-    if (is_drawn && (config.reds & bit(red)) != 0) return static_cast<Red>(red);
+  auto drawn = Red::kGiven;
+  for (int red = 0; red < kRedCount; ++red) {
+    if ((config.reds & bit(red)) == 0) continue;
+    drawn = static_cast<Red>(red);
+    const auto index = static_cast<std::size_t>(red);
+    if (index < config.red_shares.size() && random >> 16 < config.red_shares[index]) break;
   }
-  return static_cast<Red>(last);
+  return drawn;
 }
 
 /// Start the next episode of a game: random stream, red agent, initial state.
