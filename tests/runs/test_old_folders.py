@@ -41,7 +41,6 @@ def change_settings(folder: Path, **changes: object) -> None:
 def test_a_committed_run_is_read_by_every_reader(path: Path) -> None:
     run = runs.open_run(path)
 
-    assert json.loads((path / runs.CONFIG).read_text())["format"] == 1
     assert run.settings["ppo"]["clip_range"] == 0.2
     assert run.settings["env"]["id"] == "cagepool/CAGE2-v0"
     complete = merge_settings(TrainConfig().as_dict(), run.settings)

@@ -97,8 +97,9 @@ def test_a_killed_node_changes_no_result_and_is_counted(
 @pytest.mark.soak
 @pytest.mark.usefixtures("cluster")
 def test_two_concurrent_trainings_are_stopped_and_resumed_to_the_same_tables(
-    undisturbed: Path, tmp_path: Path
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(executor, "POLL_SECONDS", 0.05)  # so that it is stopped in time
     asked = iter(range(3))
     run = search.create(tmp_path / "search", SearchConfig.from_flat(**LONG))
     assert not search.search(run, NullListener(), lambda: next(asked, None) is None)
