@@ -459,7 +459,7 @@ def merge_settings(base: Settings, changes: Settings) -> dict[str, dict[str, Any
 
 
 PRESETS: Mapping[str, Settings] = {
-    "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 64_000}}),
+    "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 100_000}}),
     "best": merge_settings(
         _SCORE,
         {
