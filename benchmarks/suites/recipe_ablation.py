@@ -75,7 +75,7 @@ def train_variant(name: str, seed: int, episodes: int | None, folder: Path) -> d
 
 def train_all(options: Options, folder: Path) -> Iterator[dict[str, Any]]:
     """Train every variant from every seed; yields results as they are ready."""
-    jobs = [(name, seed) for seed in range(options.seeds) for name in VARIANTS]
+    jobs = [(name, seed) for name in VARIANTS for seed in range(options.seeds)]
     with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
         futures = [pool.submit(train_variant, *job, options.episodes, folder) for job in jobs]
         for future in as_completed(futures):
