@@ -231,6 +231,16 @@ class Batch:
             final: Write the last states of the last episodes that ended; autoreset same_step only.
         """
 
+    def play_rollout(self, *, actor: MlpActor, parameters: numpy.typing.NDArray[numpy.float32], encoder: FeatureEncoder, actions: Sequence[int], steps: int, uniforms: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, critic_features: numpy.typing.NDArray[numpy.float32] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], rewards: numpy.typing.NDArray[numpy.float32], histories: numpy.typing.NDArray[numpy.uint8], returns: numpy.typing.NDArray[numpy.float64], lengths: numpy.typing.NDArray[numpy.int64], reward_weights: numpy.typing.NDArray[numpy.float32] | None, reward_scale: float) -> None:
+        """
+        Play `steps` steps in every game with an actor, on the actor's threads.
+
+        The arrays are those of a rollout: one row per step and game, with those of one step more in `features`, `masks` and `critic_features`.
+
+        Raises:
+            ValueError: an episode would end with these steps, or an array does not fit.
+        """
+
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
         """
         Write the state of every game: the fields `s_*` of one trace row per game.
