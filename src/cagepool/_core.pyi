@@ -492,6 +492,11 @@ class StepRequests:
         Request steps of environments, an int64 array, whose indices must be valid. Returns the bytes that could not be written, with their workers.
         """
 
+    def write_all(self) -> list[tuple[int, bytes]]:
+        """
+        Request one step of all environments, with one answer per worker; returns the same.
+        """
+
 class WorkerLoop:
     """Request loop of a worker process."""
 
