@@ -1,4 +1,5 @@
-# Everything runs in .venv, which `make setup` creates; it needs Python 3.11 and a C++ compiler.
+# Everything runs in .venv, which needs Python 3.11 or newer and a C++ compiler: `make train` installs what a training
+# needs, `make setup` also what developers need.
 PYTHON ?= python3
 # ON compiles the core for this processor; wheels are always portable.
 NATIVE ?= OFF
@@ -10,13 +11,17 @@ MINUTES ?= 1
 DIST ?= dist
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 CMAKE := $(BIN)/cmake
 SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 CONFIGURE := $(CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
 CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp)
 TOOLS := .venv/tools.stamp
 BUILT := .venv/built-$(NATIVE).stamp
+# Libraries of the extras that `make train` uses, and of all extras. The second include the first.
+TRAIN_LIBRARIES := .venv/train-libraries.stamp
+TRAIN_EXTRAS := cli,train,report
+DEV_LIBRARIES := .venv/dev-libraries.stamp
 # The oldest supported Gymnasium; the newest is in constraints.txt.
 OLDEST_GYMNASIUM := 1.2.2
 OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
@@ -31,6 +36,11 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 # Containers set this variable. The tests start hundreds of processes, and without bytecode files each of them
 # compiles NumPy, Gymnasium and PyTorch again.
 unexport PYTHONDONTWRITEBYTECODE
+# $(call stage,title,command) prints the title, then the seconds that the command took; its output only if it fails.
+define stage
+@mkdir -p build; printf '%s: ' '$(1)'; start=$$(date +%s); log=build/stage-$(subst /,-,$@).log; \
+if { $(2); } > $$log 2>&1; then printf '%s s\n' $$(($$(date +%s) - start)); else echo failed; cat $$log; exit 1; fi
+endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -40,7 +50,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(BUILT) ## build and install into .venv, editable (NATIVE=ON: tuned for this processor)
+setup: $(BUILT) $(DEV_LIBRARIES) ## install everything into .venv, editable (NATIVE=ON: tuned for this processor)
 
 test: setup ## set up, then lint, types and all tests except soak tests: at most 7 minutes
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint tidy
@@ -87,7 +97,7 @@ format: setup ## format the code and fix what ruff can fix
 stub: setup ## regenerate the stub of the compiled module
 	$(BIN)/python -m nanobind.stubgen -q -m cagepool._core -o src/cagepool/_core.pyi
 
-train: setup ## train a defender against all reds, evaluate it and write its report: a few minutes
+train: $(BUILT) $(TRAIN_LIBRARIES) ## train a defender against all reds, evaluate it and write its report: a few minutes
 	$(BIN)/cagepool train --preset minutes --out $(RUN)
 	$(BIN)/cagepool evaluate $(RUN)
 	$(BIN)/cagepool report $(RUN)
@@ -96,8 +106,9 @@ bench: setup ## measure the throughput of the engine
 	$(BIN)/cagepool bench engine
 
 native-build: setup
-	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
-		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON
+	$(call stage,compiling the core for this processor,\
+		$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
+		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON)
 
 # On an idle machine. CYBORG_PYTHON, a Python with CybORG and cagepool, and MINICAGE, the folder of mini_CAGE, add
 # these to the measurement; without them the new files lack their figures.
@@ -115,7 +126,7 @@ docs: setup ## write docs/benchmarks.md and the tables of docs/profiling.md from
 
 sanitize: sanitize-asan sanitize-tsan sanitize-python ## test under ASan, UBSan and TSan
 
-sanitize-asan: SANITIZE := address,undefined
+sanitize-asan sanitized-module: SANITIZE := address,undefined
 sanitize-tsan: SANITIZE := thread
 sanitize-asan sanitize-tsan: sanitize-%: $(TOOLS)
 	$(CONFIGURE) -B build/$* -DCAGEPOOL_TESTS=ON -DCAGEPOOL_SANITIZE=$(SANITIZE)
@@ -131,8 +142,9 @@ SANITIZED_PYTHON = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) 
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONPATH=build/asan-python:$(SITE) $(BIN)/python -S
 
 sanitized-module: setup
-	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/asan-python \
-		-C build-dir=build/asan-module -C cmake.define.CAGEPOOL_SANITIZE=address,undefined
+	$(call stage,compiling the core with ASan and UBSan,\
+		$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/asan-python \
+		-C build-dir=build/asan-module -C cmake.define.CAGEPOOL_SANITIZE=$(SANITIZE))
 
 sanitize-python: sanitized-module
 	$(SANITIZED_PYTHON) -m pytest tests/sim
@@ -157,28 +169,45 @@ clean: ## remove everything that was built or cached
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 .venv/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	@command -v $(CXX) > /dev/null || command -v c++ > /dev/null || \
+		{ echo 'a C++20 compiler is needed, such as g++ 12 or newer'; exit 1; }
+	$(call stage,creating .venv,$(PYTHON) -m venv .venv)
 
 $(TOOLS): constraints.txt pyproject.toml | .venv/bin/python
-	$(PIP) install -c constraints.txt pip
-	$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
-	touch $@
+	$(call stage,installing build tools,$(PIP) install -c constraints.txt pip && \
+		$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja)
+	@touch $@
 
 # Without --no-compile, pip compiles all modules of all libraries, which takes half of the set-up.
 $(BUILT): $(TOOLS) CMakeLists.txt $(CPP)
-	$(PIP) install --no-compile -c constraints.txt --no-build-isolation -C cmake.define.CAGEPOOL_NATIVE=$(NATIVE) -e '.[dev]'
-	rm -f .venv/built-*.stamp
-	touch $@
+	$(call stage,compiling the core,$(PIP) install --no-compile -c constraints.txt --no-build-isolation \
+		-C cmake.define.CAGEPOOL_NATIVE=$(NATIVE) -e .)
+	@rm -f .venv/built-*.stamp
+	@touch $@
+
+# cagepool is installed already: pip adds what its extras need.
+$(TRAIN_LIBRARIES): $(TOOLS) | $(BUILT)
+	$(call stage,installing PyTorch and what else a training needs,\
+		$(PIP) install --no-compile -c constraints.txt 'cagepool[$(TRAIN_EXTRAS)]')
+	@touch $@
+
+$(DEV_LIBRARIES): $(TOOLS) | $(BUILT)
+	$(call stage,installing the libraries of all extras and tools for development,\
+		$(PIP) install --no-compile -c constraints.txt 'cagepool[dev]')
+	@touch $(TRAIN_LIBRARIES) $@
 
 $(OLDEST): | $(TOOLS)
-	$(PIP) install --no-deps --target $@ gymnasium==$(OLDEST_GYMNASIUM)
+	$(call stage,installing Gymnasium $(OLDEST_GYMNASIUM),\
+		$(PIP) install --no-deps --target $@ gymnasium==$(OLDEST_GYMNASIUM))
 
 $(JAX): constraints.txt | $(TOOLS)
-	$(PIP) install --upgrade --no-deps -c constraints.txt --target $@ jax jaxlib ml_dtypes opt_einsum
+	$(call stage,installing JAX,\
+		$(PIP) install --upgrade --no-deps -c constraints.txt --target $@ jax jaxlib ml_dtypes opt_einsum)
 
 $(JAX_OLDEST): | $(TOOLS)
-	$(PIP) install --no-deps --target $@ jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX) ml_dtypes opt_einsum
+	$(call stage,installing JAX $(OLDEST_JAX),\
+		$(PIP) install --no-deps --target $@ jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX) ml_dtypes opt_einsum)
 
 $(JAX_PEERS): | $(TOOLS)
-	$(PIP) install --target $@ rejax==0.1.3 gymnax==1.0.1
+	$(call stage,installing gymnax and rejax,$(PIP) install --target $@ rejax==0.1.3 gymnax==1.0.1)
