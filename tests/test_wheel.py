@@ -9,8 +9,8 @@ import sys
 import sysconfig
 from importlib.metadata import PathDistribution
 from pathlib import Path
-from zipfile import ZipFile
 from zipfile import Path as ZipPath
+from zipfile import ZipFile
 
 import pytest
 
@@ -64,7 +64,7 @@ def run(
 def found_pythons() -> dict[str, Path]:
     """Pythons from 3.11 on by version: on the path, and those of pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = {"3.{}".format(sys.version_info.minor): Path(sys.executable)}
+    found = {f"3.{sys.version_info.minor}": Path(sys.executable)}
     for version in ("3.11", "3.12", "3.13", "3.14"):
         on_path = shutil.which(f"python{version}")
         candidates = [*pyenv.glob(f"{version}.*/bin/python{version}")]
@@ -84,7 +84,9 @@ PYTHONS = found_pythons()
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheels that `make wheel` builds, outside of the source folder: at most two."""
+    """The wheels that `make wheel` builds, at most two, or those in the folder CAGEPOOL_WHEELS."""
+    if "CAGEPOOL_WHEELS" in os.environ:
+        return Path(os.environ["CAGEPOOL_WHEELS"]).resolve()
     folder = tmp_path_factory.mktemp("dist")
     newer = [path for version, path in PYTHONS.items() if version != "3.11"]
     pythons = [path for version, path in PYTHONS.items() if version == "3.11"] + newer[:1]
