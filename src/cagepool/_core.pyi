@@ -111,6 +111,11 @@ class Definition(enum.Enum):
 
     SEED = 1
 
+def simd_level() -> str:
+    """
+    Widest instruction set that the compiled code uses on this processor: x86-64-v4, x86-64-v3 or baseline.
+    """
+
 def host_loss_tenths() -> list[int]:
     """
     Tenths of reward that blue loses per step while red is privileged, by host.
