@@ -51,7 +51,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test test-all test-oldest test-jax test-jax-newest test-jax-peers lint format stub train bench figures docs
+.PHONY: help setup test test-all test-oldest test-jax test-jax-newest test-jax-peers lint format stub train bench figures pages docs
 .PHONY: sanitize sanitize-asan native-build sanitize-tsan sanitize-python sanitized-module fuzz soak tidy wheel sdist clean
 
 help: ## list the targets
@@ -127,9 +127,14 @@ figures: native-build ## measure everything in benchmarks/results again, then wr
 	$(BIN)/python -m benchmarks.profiles
 	$(BIN)/python -m benchmarks.page
 
-docs: setup ## write docs/benchmarks.md and the tables of docs/profiling.md from benchmarks/results
+pages: setup ## write the pages that are generated: docs/benchmarks.md, tables of docs/profiling.md, docs/reference/cli.md
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.profiles --page
+	$(BIN)/python -m manual.cli_reference
+
+docs: setup ## build the manual, a site of HTML pages, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 sanitize: sanitize-asan sanitize-tsan sanitize-python ## test under ASan, UBSan and TSan
 
@@ -181,7 +186,7 @@ sdist: $(TOOLS) ## build a source distribution into dist/
 	@$(BIN)/python -c 'from scikit_build_core.build import build_sdist as build; print("$(DIST)/" + build("$(DIST)"))'
 
 clean: ## remove everything that was built or cached
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf .venv build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
