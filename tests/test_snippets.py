@@ -45,6 +45,7 @@ PAGES_WITH_CODE = [
     ("docs/own-networks.md", "64", NO_MARKS),
     ("docs/playing.md", "-", NO_MARKS),
     ("docs/ray.md", "-", RAY),
+    ("docs/sharing.md", "of 10000 actions are those of the policy", NO_MARKS),
 ]
 
 
@@ -131,7 +132,7 @@ def test_targets_of_make_on_a_page_exist(page: Path) -> None:
 # Values that make a command short.
 SHORT = {"--total-episodes": "200", "--episodes": "4", "--steps": "100"}
 # Pages whose commands train, evaluate and report one after another.
-PAGES_TO_EXECUTE = ("evaluation", "playing", "profiling", "reports", "search", "training")
+PAGES_TO_EXECUTE = ("evaluation", "playing", "profiling", "reports", "search", "sharing", "training")
 REFUSED = (["report", "docs"], ["play", "--blue", "react-restor"])  # to show the message
 
 

@@ -64,6 +64,7 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
     from cagepool.cli import (  # noqa: PLC0415
         bench,
         evaluate,
+        export,
         parity,
         play,
         profile,
@@ -80,6 +81,7 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
         "evaluate": (evaluate.Evaluate, evaluate.evaluate),
         "report": (report.Report, report.report),
         "runs": (runs.Runs, runs.runs),
+        "export": (export.Export, export.export),
         "bench": (bench.Bench, bench.bench),
         "profile": (profile.Profile, profile.profile),
         "parity": (parity.Parity, parity.parity),
