@@ -46,6 +46,7 @@ PAGES_WITH_CODE = [
     ("docs/playing.md", "-", NO_MARKS),
     ("docs/ray.md", "-", RAY),
     ("docs/sharing.md", "of 10000 actions are those of the policy", NO_MARKS),
+    ("docs/tracking.md", "return after", NO_MARKS),
 ]
 
 
