@@ -22,7 +22,7 @@ LAYERS = (
     ("bench",),
     ("search",),
     ("train",),
-    ("integrations",),
+    ("integrations", "compat"),
     ("cyborg.agent", "cyborg.engine", "cyborg.parity"),
     ("evaluate",),
     ("envs", "cyborg"),

@@ -36,6 +36,7 @@ PAGES_WITH_CODE = [
     ("README.md", "with a privileged red session", NO_MARKS),
     ("docs/belief.md", "Restore User4: -", NO_MARKS),
     ("docs/cyborg.md", "", CYBORG),
+    ("docs/datasets.md", "privileged at the end", NO_MARKS),
     ("docs/environments.md", "Op_Server0", NO_MARKS),
     ("docs/evaluation.md", "'user_hosts'", CYBORG),
     ("docs/failures.md", "ValueError: the simulator is gone", NO_MARKS),
@@ -133,7 +134,16 @@ def test_targets_of_make_on_a_page_exist(page: Path) -> None:
 # Values that make a command short.
 SHORT = {"--total-episodes": "200", "--episodes": "4", "--steps": "100"}
 # Pages whose commands train, evaluate and report one after another.
-PAGES_TO_EXECUTE = ("evaluation", "playing", "profiling", "reports", "search", "sharing", "training")
+PAGES_TO_EXECUTE = (
+    "datasets",
+    "evaluation",
+    "playing",
+    "profiling",
+    "reports",
+    "search",
+    "sharing",
+    "training",
+)
 REFUSED = (["report", "docs"], ["play", "--blue", "react-restor"])  # to show the message
 
 

@@ -216,15 +216,15 @@ class PolicyDefender:
 
     def __init__(self, policy: Policy) -> None:
         """Play this policy greedily."""
-        self._policy = policy
+        self.policy = policy
 
     def begin(self, batch: GameBatch) -> None:
         """Reset all histories: an episode starts in every game of the batch."""
-        self._policy.begin(batch.games)
+        self.policy.begin(batch.games)
 
     def act(self, batch: GameBatch) -> Int64s:
         """The most probable action in every game."""
-        return self._policy.act(batch.observations)
+        return self.policy.act(batch.observations)
 
 
 def feature_encoder(settings: PolicySettings, games: int) -> FeatureEncoder:

@@ -1,10 +1,6 @@
 """Export of a run: a folder with all that others need to play, judge and repeat a policy."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +14,7 @@ from cagepool.evaluate.rollout import OnProgress, Trial, ignore_progress
 from cagepool.runs.file_access import MAX_TABLE_BYTES
 from cagepool.runs.schema import EvaluationFile
 from cagepool.share.model_card import CardContent, model_card
+from cagepool.share.new_folder import check_empty, complete_folder
 from cagepool.sim.belief import BELIEF_FEATURES
 
 CARD, ONNX, PAGE = "README.md", "policy.onnx", "report.html"
@@ -64,13 +61,13 @@ def export_run(
     """
     options = options or ExportOptions()
     source, target = _open_source(run), Path(folder)
-    _check_target(target)
+    check_empty(target, "an export")
     resolved = resolve_policy(str(source.path.absolute()), network=options.network)
     with _optional.require("an export", "export", "onnx", "yaml", "jinja2", "matplotlib"):
         from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
         from cagepool.share.onnx_export import write_onnx  # noqa: PLC0415
 
-    with _complete_folder(target) as fresh:
+    with complete_folder(target, "an export") as fresh:
         _copy_run(source, fresh)
         policy = load(fresh, network=options.network)
         write_onnx(policy, fresh / ONNX)
@@ -93,30 +90,6 @@ def _open_source(run: str | Path) -> runs.Run:
             "until its first evaluation"
         )
     return source
-
-
-def _check_target(folder: Path) -> None:
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise ValueError(f"an export must be written to a folder, {folder} is a file")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise ValueError(f"an export needs an empty folder, {folder} is not empty")
-
-
-@contextmanager
-def _complete_folder(target: Path) -> Iterator[Path]:
-    """A folder of the same name beside the target, which replaces the target if all goes well."""
-    try:
-        target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        parent = tempfile.mkdtemp(prefix=".export-", dir=target.absolute().parent)
-    except OSError as error:
-        raise ValueError(f"an export must be writable, {target} is not: {error}") from error
-    try:
-        fresh = Path(parent, target.resolve().name)
-        fresh.mkdir()
-        yield fresh
-        fresh.replace(target)
-    finally:
-        shutil.rmtree(parent, ignore_errors=True)
 
 
 def _copy_run(source: runs.Run, folder: Path) -> None:
