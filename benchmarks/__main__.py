@@ -147,6 +147,7 @@ def main(options: Options) -> None:
     for name in options.names:
         if name not in known:
             sys.exit(f"names must be among {', '.join(known)}, got {name}")
+    options.out.mkdir(parents=True, exist_ok=True)  # before hours of measuring
     for name in options.names or known:
         if missing := _missing_library(name, known[name]):
             print(f"{name} is left out: it {missing}")

@@ -30,7 +30,7 @@ def test_a_wrapped_game_is_the_native_game_with_four_results() -> None:
         np.testing.assert_array_equal(wrapped.get_observation("Blue"), expected)
         assert (reward, done) == (expected_reward, step >= 30)  # it goes on, as in CybORG
     assert wrapped.observation_space.contains(observation)
-    assert wrapped.get_agent_state("True") == game.unwrapped.true_state_dict()
+    assert wrapped.get_agent_state("True") == game.true_state_dict()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,9 @@ def test_vector_environments_of_older_documents_have_four_results() -> None:
 
 
 def test_make_vec_takes_the_older_name_of_red() -> None:
-    envs = cagepool.make_vec(2, red_agent_type=RedMeanderAgent)
+    settings: dict[str, Any] = {"red_agent_type": RedMeanderAgent}
+
+    envs = cagepool.make_vec(2, **settings)
 
     assert "red='RedMeanderAgent'" in repr(envs)
 

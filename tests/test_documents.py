@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
@@ -33,7 +33,7 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
 @pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_paths_and_names_in_a_document_exist(name: str) -> None:
     text = CODE_BLOCK.sub("", (ROOT / name).read_text(encoding="utf-8"))
-    folders = "src|cpp|docs|tests|benchmarks|examples|\\.github|\\.ci"
+    folders = "src|cpp|docs|tests|benchmarks|examples|manual|\\.github|\\.ci"
     references = re.findall(rf"`((?:{folders})/[\w./-]*)(?:::(\w+))?`", text)
     assert references
     for path, member in references:

@@ -33,7 +33,7 @@ LAYERS = (
 )
 # Packages whose top only re-exports, on first use, names of the layers inside.
 FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
-LEAVES = ("errors", "_lookup", "_optional", "_stages", "networks", "runs", "types")
+LEAVES = ("errors", "_lookup", "_machine", "_optional", "_stages", "networks", "runs", "types")
 HOMES = {
     "gymnasium": (
         *("cagepool.envs", "cagepool.cyborg", "cagepool.integrations", "cagepool.share.dataset"),
@@ -116,7 +116,8 @@ PROJECT = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="u
 FILE_READERS = {
     "cagepool.runs.file_access": ("open",),
     "cagepool.report.page": ("read_text",),  # its own templates
-    "cagepool.bench.system_load": ("read_text",),  # /proc
+    "cagepool._machine": ("read_text",),  # /proc and /sys
+    "cagepool.self_check": ("load",),  # recorded games of the package
     "cagepool.envs.workers.pool": ("read_bytes",),  # a pipe
     "cagepool.envs.workers.worker": ("read_bytes", "load"),  # a pipe, and a file of the parent
     "cagepool.integrations.rllib": ("read_bytes",),  # pickles, which need trust anyway

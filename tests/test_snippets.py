@@ -1,4 +1,8 @@
-"""Python code and commands in the documents run as printed."""
+"""Python code and commands in the documents run as printed.
+
+Blocks of ```python are run; blocks of ```py and blocks without a language are not, such as code for
+CybORG.
+"""
 
 import os
 import re
@@ -20,7 +24,11 @@ from cagepool.search.config import SearchConfig
 from tests.cli.command import PLAIN
 from tests.test_documents import CODE_BLOCK, PAGES, ROOT, page_name
 
-PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+AFTER_COMMANDS = "<!-- after the commands -->\n"  # before code that needs their files
+PYTHON_BLOCK = re.compile(rf"^(?<!{AFTER_COMMANDS})```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SAVED_FILE = re.compile(
+    r"Save this as `(\w+\.py)`.*?^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 COMMAND_BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PLACEHOLDER = re.compile(r"…|\b[A-Z]+\b|\[")
 
@@ -28,6 +36,7 @@ CURRENT_PAGES = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which
 
 NO_MARKS: tuple[pytest.MarkDecorator, ...] = ()
 SLOW = (pytest.mark.slow,)
+SOAK = (pytest.mark.soak,)
 RAY = (pytest.mark.ray, pytest.mark.soak)  # trains with RLlib for a minute
 JAX = (pytest.mark.skipif(find_spec("jax") is None, reason="needs JAX: make test-jax"),)
 CYBORG = (pytest.mark.parity,)
@@ -35,19 +44,34 @@ CYBORG = (pytest.mark.parity,)
 PAGES_WITH_CODE = [
     ("README.md", "with a privileged red session", NO_MARKS),
     ("docs/belief.md", "Restore User4: -", NO_MARKS),
+    ("docs/coming-from/cyborg.md", "red: DiscoverRemoteSystems User", NO_MARKS),
+    ("docs/coming-from/minicage.md", "(100, 144) (100, 67)", NO_MARKS),
+    ("docs/coming-from/rllib.md", "-", RAY),
+    ("docs/coming-from/stable-baselines3.md", "RedMeanderAgent Score", SLOW),
     ("docs/cyborg.md", "", CYBORG),
     ("docs/datasets.md", "privileged at the end", NO_MARKS),
     ("docs/environments.md", "Op_Server0", NO_MARKS),
     ("docs/evaluation.md", "'user_hosts'", CYBORG),
     ("docs/failures.md", "ValueError: the simulator is gone", NO_MARKS),
+    ("docs/getting-started.md", "red: DiscoverRemoteSystems User", NO_MARKS),
+    ("docs/index.md", "mean return per episode", NO_MARKS),
     ("docs/integrations.md", "TorchRL: ", SLOW),
     ("docs/jax.md", "(120, 5)", JAX),
     ("docs/own-environments.md", "(4, 13) [0 0 0 0]", NO_MARKS),
     ("docs/own-networks.md", "64", NO_MARKS),
     ("docs/playing.md", "-", NO_MARKS),
     ("docs/ray.md", "-", RAY),
+    ("docs/reference/runs.md", "Score(mean=-", NO_MARKS),
+    ("docs/reference/train.md", "True [-", NO_MARKS),
     ("docs/sharing.md", "of 10000 actions are those of the policy", NO_MARKS),
     ("docs/tracking.md", "return after", NO_MARKS),
+    ("docs/tutorials/compare-settings.md", "+5.3 ± 2.6", NO_MARKS),
+    ("docs/tutorials/learning-red.md", "learned red: -2", SOAK),
+    ("docs/tutorials/own-environment.md", "restarts per environment", SLOW),
+    ("docs/tutorials/own-network.md", "12780 parameters", NO_MARKS),
+    ("docs/tutorials/planning.md", "planning -15.2, sleeping -223.8", NO_MARKS),
+    ("docs/tutorials/train-and-score.md", "-", NO_MARKS),
+    ("docs/tutorials/workflow-search.md", "compliance", NO_MARKS),
 ]
 
 
@@ -135,14 +159,10 @@ def test_targets_of_make_on_a_page_exist(page: Path) -> None:
 SHORT = {"--total-episodes": "200", "--episodes": "4", "--steps": "100"}
 # Pages whose commands train, evaluate and report one after another.
 PAGES_TO_EXECUTE = (
-    "datasets",
-    "evaluation",
-    "playing",
-    "profiling",
-    "reports",
-    "search",
-    "sharing",
-    "training",
+    *("evaluation", "playing", "profiling", "reports", "search", "training"),
+    *("datasets", "sharing"),
+    *("getting-started", "own-networks", "tutorials/train-and-score", "tutorials/own-network"),
+    *("tutorials/own-environment", "tutorials/compare-settings", "tutorials/workflow-search"),
 )
 REFUSED = (["report", "docs"], ["play", "--blue", "react-restor"])  # to show the message
 
@@ -165,13 +185,24 @@ def test_commands_of_a_page_run_one_after_another(page: str, tmp_path: Path) -> 
     for folder in ("benchmarks", "docs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     shutil.copytree(ROOT / "src" / "cagepool" / "zoo" / "b_line", tmp_path / "runs" / "b_line")
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    for name, code in SAVED_FILE.findall(text):
+        (tmp_path / name).write_text(code, encoding="utf-8")
     for arguments in block_commands(f"docs/{page}.md"):
-        done = subprocess.run(
-            [sys.executable, "-m", "cagepool", *shortened(arguments)],
-            cwd=tmp_path,
-            env={**os.environ, **PLAIN, "PYTHONPATH": str(ROOT / "examples")},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
+        done = run_in(tmp_path, "-m", "cagepool", *shortened(arguments))
         assert done.returncode == (2 if arguments in REFUSED else 0), (arguments, done.stderr)
+    if AFTER_COMMANDS in text:
+        code = PYTHON_BLOCK.findall(text.replace(AFTER_COMMANDS, ""))
+        done = run_in(tmp_path, "-c", "\n".join(code))
+        assert done.returncode == 0, done.stderr
+
+
+def run_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, **PLAIN, "PYTHONPATH": str(ROOT / "examples")},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )

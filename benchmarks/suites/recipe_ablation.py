@@ -1,14 +1,14 @@
 """What each part of the preset `minutes` buys: trainings without it, five seeds, two processes.
 
 Run it as python -m benchmarks.suites.recipe_ablation benchmarks/results/recipe_ablation.json.
-`--episodes` and `--seeds` make it shorter; `--processes` trains so many runs at once.
+`--episodes` and `--seeds` make it shorter; `--processes` trains so many runs at once. With
+`--folder` the run folders are kept there, and a later call resumes those that are not finished.
 """
 
 import argparse
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -43,27 +43,27 @@ class Options(argparse.Namespace):
     """Command line."""
 
     out: Path
+    folder: Path | None
     episodes: int | None
     seeds: int
     processes: int
 
 
-def train_variant(name: str, seed: int, episodes: int | None) -> dict[str, Any]:
-    """Train a variant in one thread; return its scores and its CPU seconds."""
+def train_variant(name: str, seed: int, episodes: int | None, folder: Path) -> dict[str, Any]:
+    """Train a variant in one thread; return its scores and its seconds."""
     preset = TrainConfig.from_dict(preset_settings("minutes"))
     limit = {} if episodes is None else {"total_episodes": episodes}
     config = preset.with_settings(seed=seed, threads=1, **limit, **VARIANTS[name])
-    with tempfile.TemporaryDirectory() as folder:
-        run = runs.create(Path(folder) / "run", config.as_dict(), "ablation")
-        start = time.process_time()
-        runner.train(run, runner.NullListener(), lambda: False)
-        cpu_seconds = time.process_time() - start
-        table = score_table(PolicyDefender(load(run.path)), Trial(episodes=GAMES, seed=SEED))
+    path = folder / name.replace(" ", "-") / f"seed{seed}"
+    is_new = not path.exists()
+    run = runs.create(path, config.as_dict(), "ablation") if is_new else runs.open_run(path)
+    runner.train(run, runner.NullListener(), lambda: False)
+    table = score_table(PolicyDefender(load(path)), Trial(episodes=GAMES, seed=SEED))
     assert table.total is not None
     return {
         "variant": name,
         "seed": seed,
-        "cpu_seconds": round(cpu_seconds, 1),
+        "seconds": round(run.metrics()["seconds"][-1], 1),
         "total": round(table.total.mean, 3),
         "standard_error": round(table.total.standard_error, 3),
         "scores": {
@@ -73,11 +73,11 @@ def train_variant(name: str, seed: int, episodes: int | None) -> dict[str, Any]:
     }
 
 
-def train_all(options: Options) -> Iterator[dict[str, Any]]:
+def train_all(options: Options, folder: Path) -> Iterator[dict[str, Any]]:
     """Train every variant from every seed; yields results as they are ready."""
-    jobs = [(name, seed) for seed in range(options.seeds) for name in VARIANTS]
+    jobs = [(name, seed) for name in VARIANTS for seed in range(options.seeds)]
     with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-        futures = [pool.submit(train_variant, *job, options.episodes) for job in jobs]
+        futures = [pool.submit(train_variant, *job, options.episodes, folder) for job in jobs]
         for future in as_completed(futures):
             yield future.result()
 
@@ -95,26 +95,32 @@ def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return rows
 
 
+def report(results: list[dict[str, Any]], episodes: int | None) -> dict[str, Any]:
+    """What the file holds."""
+    return {
+        "machine": system_load.describe_machine(),
+        "episodes": episodes or preset_settings("minutes")["run"]["total_episodes"],
+        "games": GAMES,
+        "summary": summary(results),
+        "runs": sorted(results, key=lambda r: (r["seed"], r["variant"])),
+    }
+
+
 def main() -> None:
     """Train all variants; the file is written after each of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--episodes", type=int)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(namespace=Options())
     results: list[dict[str, Any]] = []
-    for result in train_all(options):
-        results.append(result)
-        print(f"seed {result['seed']}, {result['variant']}: {result['total']}", flush=True)
-        content = {
-            "machine": system_load.describe_machine(),
-            "episodes": options.episodes or preset_settings("minutes")["run"]["total_episodes"],
-            "games": GAMES,
-            "summary": summary(results),
-            "runs": sorted(results, key=lambda r: (r["seed"], r["variant"])),
-        }
-        options.out.write_text(json.dumps(content, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as temporary:
+        for result in train_all(options, options.folder or Path(temporary)):
+            results.append(result)
+            print(f"seed {result['seed']}, {result['variant']}: {result['total']}", flush=True)
+            options.out.write_text(json.dumps(report(results, options.episodes), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,10 @@
 
 #include "bindings/buffers.hpp"
 #include "bindings/module.hpp"
+#include "bindings/policy_arrays.hpp"
 #include "core/batch.hpp"
 #include "core/trace.hpp"
+#include "policy/rollout.hpp"
 #include "policy/true_state_features.hpp"
 
 using namespace nanobind::literals;
@@ -166,6 +168,90 @@ void write_critic_features(BoundBatch& self, nb::handle features, nb::handle cri
   });
 }
 
+/// Episodes of a rollout, copied: other threads may change the arrays meanwhile.
+class EpisodeArrays {
+ public:
+  EpisodeArrays(std::size_t games, nb::handle histories, nb::handle returns, nb::handle lengths)
+      : histories_(histories, "histories"),
+        returns_(returns, "returns"),
+        lengths_(lengths, "lengths"),
+        history_copy_(copy_of(histories_.rows<const History>())),
+        return_copy_(copy_of<double>(returns_.span())),
+        length_copy_(copy_of<std::int64_t>(lengths_.span())) {
+    histories_.check_rows(games);
+    check_rows(games, returns_, lengths_);
+    check(std::ranges::all_of(history_copy_, is_possible),
+          "histories must be those of `update`, with orders below 120");
+  }
+
+  RolloutEpisodes episodes() { return {history_copy_, return_copy_, length_copy_}; }
+  void check_lengths(std::size_t steps, std::size_t limit) const {
+    for (const std::int64_t length : length_copy_)
+      check(length >= 0 && static_cast<std::size_t>(length) + steps <= limit,
+            "there must be a reward weight for every step");
+  }
+  void write_back() const {
+    std::ranges::copy(history_copy_, histories_.rows<History>().begin());
+    std::ranges::copy(return_copy_, returns_.span().begin());
+    std::ranges::copy(length_copy_, lengths_.span().begin());
+  }
+
+ private:
+  Buffer histories_;
+  Row<double> returns_;
+  Row<std::int64_t> lengths_;
+  std::vector<History> history_copy_;
+  std::vector<double> return_copy_;
+  std::vector<std::int64_t> length_copy_;
+};
+
+void play_steps(BoundBatch& self, MlpActor& actor, nb::handle parameters,
+                const FeatureEncoder& encoder, const std::vector<std::uint8_t>& actions,
+                std::size_t steps, nb::handle uniforms, nb::handle features, nb::handle masks,
+                nb::handle critic_features, nb::handle chosen, nb::handle log_probabilities,
+                nb::handle rewards, nb::handle histories, nb::handle returns, nb::handle lengths,
+                nb::handle reward_weights, double reward_scale) {
+  const std::size_t games = self.batch().games();
+  const Row<const float> weights(parameters, "parameters");
+  check_rows(actor.shape().size(), weights);
+  check(actions.size() == encoder.choices() && actions.size() == actor.shape().outputs() &&
+            std::ranges::all_of(actions, [](std::uint8_t action) { return action < kActionCount; }),
+        "there must be one action below 145 per choice of the encoder and output of the actor");
+  check(encoder.size() == actor.shape().inputs(),
+        "the features of the encoder must be the inputs of the actor");
+  const Rows<float> encoded(features, "features");
+  encoded.check_columns(encoder.size());
+  const Masks allowed(masks, (steps + 1) * games, encoder.choices());
+  std::optional<Rows<float>> critic;
+  if (!critic_features.is_none()) {
+    critic.emplace(critic_features, "critic_features");
+    critic->check_columns(encoder.size() + true_state_feature_count());
+    critic->check_rows((steps + 1) * games);
+  }
+  const Row<const float> numbers(uniforms, "uniforms");
+  const Row<std::int64_t> choices(chosen, "chosen");
+  const Row<float> logs(log_probabilities, "log_probabilities");
+  const Row<float> scaled(rewards, "rewards");
+  check_rows((steps + 1) * games, encoded);
+  check_rows(steps * games, numbers, choices, logs, scaled);
+  EpisodeArrays arrays(games, histories, returns, lengths);
+  std::optional<Row<const float>> by_step;
+  if (!reward_weights.is_none()) {
+    by_step.emplace(reward_weights, "reward_weights");
+    arrays.check_lengths(steps, by_step->row_count());
+  }
+  {
+    const nb::gil_scoped_release release;
+    play_rollout(self.batch(), {actor, weights.span(), encoder, actions},
+                 {by_step ? by_step->span() : std::span<const float>(), reward_scale},
+                 arrays.episodes(),
+                 {encoded.span(), allowed.span(), critic ? critic->span() : std::span<float>(),
+                  numbers.span(), choices.span(), logs.span(), scaled.span()},
+                 steps);
+  }
+  arrays.write_back();
+}
+
 nb::bytes save_snapshot(BoundBatch& self, std::int64_t id) {
   const std::vector<std::uint8_t> bytes = self.batch().save(id);
   return nb::bytes(bytes.data(), bytes.size());
@@ -295,6 +381,29 @@ void bind_batch(nb::module_& m) {
            "Args:\n"
            "    final: Write the last states of the last episodes that ended; autoreset same_step "
            "only.")
+      .def("play_rollout", &play_steps, nb::kw_only(), "actor"_a, "parameters"_a, "encoder"_a,
+           "actions"_a, "steps"_a, "uniforms"_a, "features"_a, "masks"_a.none(),
+           "critic_features"_a.none(), "chosen"_a, "log_probabilities"_a, "rewards"_a,
+           "histories"_a, "returns"_a, "lengths"_a, "reward_weights"_a.none(), "reward_scale"_a,
+           nb::sig("def play_rollout(self, *, actor: MlpActor, parameters: "
+                   "numpy.typing.NDArray[numpy.float32], encoder: FeatureEncoder, actions: "
+                   "collections.abc.Sequence[int], steps: int, uniforms: "
+                   "numpy.typing.NDArray[numpy.float32], features: "
+                   "numpy.typing.NDArray[numpy.float32], masks: "
+                   "numpy.typing.NDArray[numpy.uint8] | None, critic_features: "
+                   "numpy.typing.NDArray[numpy.float32] | None, chosen: "
+                   "numpy.typing.NDArray[numpy.int64], log_probabilities: "
+                   "numpy.typing.NDArray[numpy.float32], rewards: "
+                   "numpy.typing.NDArray[numpy.float32], histories: "
+                   "numpy.typing.NDArray[numpy.uint8], returns: "
+                   "numpy.typing.NDArray[numpy.float64], lengths: "
+                   "numpy.typing.NDArray[numpy.int64], reward_weights: "
+                   "numpy.typing.NDArray[numpy.float32] | None, reward_scale: float) -> None"),
+           "Play `steps` steps in every game with an actor, on the actor's threads.\n\n"
+           "The arrays are those of a rollout: one row per step and game, with those of one step "
+           "more in `features`, `masks` and `critic_features`.\n\n"
+           "Raises:\n"
+           "    ValueError: an episode would end with these steps, or an array does not fit.")
       .def(
           "write_trace_rows",
           [](BoundBatch& self, nb::handle rows) {

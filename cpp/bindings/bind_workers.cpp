@@ -64,13 +64,20 @@ class BoundStepRequests {
       const nb::gil_scoped_release release;
       unwritten = requests_.write(given.span());
     }
+    return to_list(unwritten);
+  }
+
+  // With the GIL: writing some words to pipes that do not block is shorter than releasing it.
+  nb::list write_all() const { return to_list(requests_.write_all()); }
+
+ private:
+  static nb::list to_list(const std::vector<StepRequests::Unwritten>& unwritten) {
     nb::list rest;
     for (const auto& [worker, words] : unwritten)
       rest.append(nb::make_tuple(worker, nb::bytes(words.data(), words.size() * sizeof(words[0]))));
     return rest;
   }
 
- private:
   Buffer worker_of_env_, pipes_;
   StepRequests requests_;
 };
@@ -179,7 +186,10 @@ void bind_worker_loop(nb::module_& m) {
       .def("write", &BoundStepRequests::write, "envs"_a,
            nb::sig("def write(self, envs: object) -> list[tuple[int, bytes]]"),
            "Request steps of environments, an int64 array, whose indices must be valid. Returns "
-           "the bytes that could not be written, with their workers.");
+           "the bytes that could not be written, with their workers.")
+      .def("write_all", &BoundStepRequests::write_all,
+           nb::sig("def write_all(self) -> list[tuple[int, bytes]]"),
+           "Request one step of all environments, with one answer per worker; returns the same.");
 
   nb::class_<BoundWorkerLoop>(m, "WorkerLoop", "Request loop of a worker process.")
       .def(

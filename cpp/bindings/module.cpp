@@ -16,6 +16,7 @@
 
 #include "bindings/struct_fields.hpp"
 #include "core/batch.hpp"
+#include "core/kernel.hpp"
 #include "core/step.hpp"
 
 using namespace nanobind::literals;
@@ -125,6 +126,9 @@ NB_MODULE(_core, m) {
       .value("HOST", Definition::kHost)
       .value("SEED", Definition::kSeed);
 
+  m.def("simd_level", &simd_level,
+        "Widest instruction set that the compiled code uses on this processor: x86-64-v4, "
+        "x86-64-v3 or baseline.");
   m.def("host_loss_tenths", &host_loss_tenths,
         "Tenths of reward that blue loses per step while red is privileged, by host.");
   m.def("b_line_plan", &b_line_plan,

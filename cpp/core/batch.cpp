@@ -259,6 +259,25 @@ std::size_t Batch::step(std::span<const std::int64_t> actions,
   return ended;
 }
 
+void Batch::step_in_parts(std::size_t steps, const std::function<void(const BatchStepper&)>& play) {
+  const CallGuard guard(caller_, "batch");
+  if (takes_red_actions_ || out_.observations.is_bytes())
+    throw std::invalid_argument("games that play on need a red agent and float32 observations");
+  check_phases(all_ids_);
+  for (std::size_t id = 0; id < games(); ++id) {
+    if (games_[id].phase == Phase::kRunning && games_[id].step + steps < games_[id].horizon)
+      continue;
+    throw std::invalid_argument("no episode may end within " + std::to_string(steps) +
+                                " steps; that of game " + std::to_string(id) + " does");
+  }
+  if (out_.tracks_compliance()) copy_orders(std::nullopt);
+  play(BatchStepper({.batch = view(),
+                     .ids = all_ids_.data(),
+                     .actions = nullptr,
+                     .red_actions = nullptr,
+                     .orders = orders_.data()}));
+}
+
 void Batch::redirect_observations(const ObservationArray& observations) {
   const CallGuard guard(caller_, "batch");
   if (observations.size() != out_.observations.size() ||

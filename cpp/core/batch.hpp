@@ -23,6 +23,26 @@ struct BatchStates {
   std::span<const TrueState> final_true_states;
 };
 
+/// Steps ranges of the games of a batch; threads may step different ranges at the same time.
+class BatchStepper {
+ public:
+  explicit BatchStepper(const StepArgs& args) : args_(args), kernel_(kernel_for(args.batch)) {}
+
+  const Outputs& outputs() const { return args_.batch.out; }
+  const Game& game(std::size_t id) const { return args_.batch.store.games[id]; }
+
+  /// Play one action in the games from `begin` to `end`; `actions` has those of all games.
+  void step(std::span<const std::uint8_t> actions, std::size_t begin, std::size_t end) const {
+    StepArgs args = args_;
+    args.actions = actions.data();
+    kernel_(args, begin, end);
+  }
+
+ private:
+  StepArgs args_;
+  Kernel kernel_;
+};
+
 /// One thread at a time may use a batch: a call during another one throws std::runtime_error.
 class Batch {
  public:
@@ -40,6 +60,10 @@ class Batch {
   /// Play one action in every game, or in the games `ids`. Returns how many episodes ended.
   std::size_t step(std::span<const std::int64_t> actions, std::span<const std::int64_t> red_actions,
                    std::optional<std::span<const std::int64_t>> ids);
+  /// Call `play`, which steps every game `steps` times. Throws std::invalid_argument before the
+  /// first step if an episode would end with them, if the caller plays red, or if observations are
+  /// bytes.
+  void step_in_parts(std::size_t steps, const std::function<void(const BatchStepper&)>& play);
   /// Write observations to another array from now on.
   void redirect_observations(const ObservationArray& observations);
 

@@ -100,4 +100,12 @@ Kernel kernel_for(const BatchView& batch) {
                                            : kernel_for_compliance<float>(batch);
 }
 
+const char* simd_level() {
+#if defined(__x86_64__) && defined(__linux__)
+  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+#endif
+  return "baseline";
+}
+
 }  // namespace cagepool

@@ -21,4 +21,8 @@ using Kernel = std::size_t (*)(const StepArgs& args, std::size_t begin, std::siz
 /// The fastest kernel for a batch on this processor.
 Kernel kernel_for(const BatchView& batch);
 
+/// Widest x86-64 level that both this processor and the compiled code have: "x86-64-v4" (networks;
+/// games use v3), "x86-64-v3", or "baseline" for any processor.
+const char* simd_level();
+
 }  // namespace cagepool

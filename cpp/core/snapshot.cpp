@@ -34,11 +34,10 @@ std::uint64_t checksum(Blob bytes) {
   return sum;
 }
 
-template <class Struct>
-void append(std::vector<std::uint8_t>& bytes, const Struct& value) {
-  const std::size_t size = bytes.size();
-  bytes.resize(size + sizeof(Struct));
-  std::memcpy(bytes.data() + size, &value, sizeof(Struct));
+/// Write structs one after the other.
+template <class... Structs>
+void write_structs(std::uint8_t* out, const Structs&... values) {
+  ((std::memcpy(out, &values, sizeof(Structs)), out += sizeof(Structs)), ...);
 }
 
 /// Read a struct from the front of `bytes` and remove it from `bytes`.
@@ -284,14 +283,14 @@ void derive_true_state(Snapshot& snapshot) {
 }
 
 std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot) {
-  std::vector<std::uint8_t> bytes(sizeof(Header));
-  append(bytes, snapshot.config);
-  append(bytes, snapshot.game);
-  append(bytes, snapshot.true_state);
-  append(bytes, snapshot.counters);
-  append(bytes, snapshot.order);
-  append(bytes, snapshot.moves);
-  bytes.insert(bytes.end(), snapshot.session_log.begin(), snapshot.session_log.end());
+  const auto& [config, game, true_state, counters, order, moves, session_log] = snapshot;
+  // On the stack: GCC takes writes to a vector of computed size for overflows.
+  std::array<std::uint8_t, sizeof(Header) + sizeof(config) + sizeof(game) + sizeof(true_state) +
+                               sizeof(counters) + sizeof(order) + sizeof(moves)>
+      structs{};
+  write_structs(&structs[sizeof(Header)], config, game, true_state, counters, order, moves);
+  std::vector<std::uint8_t> bytes(structs.size() + session_log.size());
+  std::ranges::copy(session_log, std::ranges::copy(structs, bytes.begin()).out);
   const Header header{kMagic, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
   std::memcpy(bytes.data(), &header, sizeof(Header));
   return bytes;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -32,6 +33,15 @@ class MlpActor {
               std::span<const std::uint8_t> masks, std::span<const float> uniforms,
               const Samples& samples);
 
+  /// Call `work(part)` once for every part, on the actor's threads; it may call `sample_part`.
+  void run_parts(std::size_t parts, const std::function<void(std::size_t)>& work);
+  /// As `sample`, for a part of at most `MlpPass::kMaxRows` rows, in the thread that calls.
+  ///
+  /// @param first_row Number of the first row, for messages.
+  void sample_part(std::span<const float> parameters, std::span<const float> features,
+                   std::span<const std::uint8_t> masks, std::span<const float> uniforms,
+                   const Samples& samples, std::size_t first_row);
+
   /// Write the outputs, (rows, outputs).
   void write_logits(std::span<const float> parameters, std::span<const float> features,
                     std::span<float> logits);
@@ -43,6 +53,10 @@ class MlpActor {
   template <class Work>
   void run_blocks(std::span<const float> parameters, std::span<const float> features,
                   const Work& work);
+  /// Call `work(logits)` for the rows of a block.
+  template <class Work>
+  void run_block(std::span<const float> parameters, std::span<const float> features,
+                 const Work& work);
 
   MlpShape shape_;
   std::unique_ptr<Workspaces<Workspace>> workspaces_;

@@ -14,6 +14,8 @@
 #include "core/batch.hpp"
 #include "core/belief.hpp"
 #include "policy/belief_features.hpp"
+#include "policy/rollout.hpp"
+#include "policy/true_state_features.hpp"
 #include "tests/checks.hpp"
 
 namespace cagepool {
@@ -347,6 +349,50 @@ void test_wrong_calls_are_refused_and_change_nothing() {
   check_throws<std::runtime_error>([&] { world.step(30); }, "is over");
 }
 
+/// Play rollouts of several lengths and return their features.
+std::vector<float> played_features(World& world, int threads) {
+  std::vector<int> choices(kActionCount);
+  std::iota(choices.begin(), choices.end(), 0);
+  const std::vector<std::uint8_t> actions(choices.begin(), choices.end());
+  const FeatureEncoder encoder(choices, {true, true, true, true, true, true, true, true}, 30);
+  MlpActor actor({{static_cast<int>(encoder.size()), kActionCount}, Activation::kTanh}, threads);
+  const std::vector<float> parameters(actor.shape().size());
+  std::vector<History> histories(world.ids.size());
+  std::vector<double> returns(world.ids.size());
+  std::vector<std::int64_t> lengths(world.ids.size());
+  std::vector<float> all;
+  for (const std::size_t steps : {1U, 3U, 20U}) {
+    const std::size_t cells = steps * world.ids.size();
+    std::vector<float> uniforms(cells);
+    for (std::size_t i = 0; i < cells; ++i)
+      uniforms[i] =
+          static_cast<float>(random_word(steps, static_cast<std::uint32_t>(i), 1) >> 40) * 0x1p-24F;
+    std::vector<float> features((cells + world.ids.size()) * encoder.size());
+    std::vector<std::uint8_t> masks((cells + world.ids.size()) * kActionCount, 1);
+    std::vector<float> critic((cells + world.ids.size()) *
+                              (encoder.size() + true_state_feature_count()));
+    std::vector<std::int64_t> chosen(cells);
+    std::vector<float> logs(cells);
+    std::vector<float> rewards(cells);
+    play_rollout(world.batch, {actor, parameters, encoder, actions}, {{}, 0.1},
+                 {histories, returns, lengths},
+                 {features, masks, critic, uniforms, chosen, logs, rewards}, steps);
+    for (const auto& values : {features, critic, logs, rewards})
+      all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+void test_rollouts_do_not_depend_on_threads() {
+  World one({.games = 150, .autoreset = Autoreset::kSameStep});
+  World other({.games = 150, .autoreset = Autoreset::kSameStep});
+  one.reset(3);
+  other.reset(3);
+  check(played_features(one, 1) == played_features(other, 3));
+  check_same_results(one, other);
+  check_throws<std::invalid_argument>([&] { played_features(one, 1); }, "no episode may end");
+}
+
 }  // namespace
 }  // namespace cagepool
 
@@ -355,6 +401,7 @@ int main() {
   const std::vector<void (*)()> tests{test_random_games_break_no_memory_rule,
                                       test_masks_counts_and_session_log_agree,
                                       test_threads_change_nothing,
+                                      test_rollouts_do_not_depend_on_threads,
                                       test_an_error_in_a_thread_reaches_the_caller,
                                       test_a_second_caller_is_refused_and_changes_nothing,
                                       test_a_restored_game_goes_on_as_the_saved_one,

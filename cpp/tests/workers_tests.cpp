@@ -218,6 +218,16 @@ void test_requests_are_grouped_by_worker() {
   check(second.read_bytes() == as_bytes({3, 2}));
 }
 
+void test_a_request_of_all_is_one_word_for_each_worker_that_takes_requests() {
+  const Words worker_of_env{0, 0, 1, 1, 2};
+  Pipe first;
+  Pipe second;
+  const Words pipes{first.writer(), second.writer(), -1};
+  check(StepRequests(worker_of_env, pipes).write_all().empty());
+  check(first.read_bytes() == as_bytes({kAllWord}));
+  check(second.read_bytes() == as_bytes({kAllWord}));
+}
+
 void test_requests_that_do_not_fit_or_have_no_reader_are_returned() {
   const Pipe full;
   Pipe closed;
@@ -233,6 +243,9 @@ void test_requests_that_do_not_fit_or_have_no_reader_are_returned() {
   check(unwritten.size() == 2);
   check(unwritten[0].worker == 0 && unwritten[0].words == Words{0});
   check(unwritten[1].worker == 1 && unwritten[1].words == Words{1});
+  const auto of_all = requests.write_all();
+  check(of_all.size() == 2);
+  for (const auto& [worker, words] : of_all) check(words == Words{kAllWord});
 }
 
 void test_a_rehearsal_does_the_work() {
@@ -389,6 +402,7 @@ int main() {
        test_the_last_completion_that_the_parent_waits_for_wakes_it,
        test_completions_that_are_there_need_no_wait, test_no_completion_and_no_wake_up_is_lost,
        test_a_wait_for_completions_ends_with_the_last_of_them, test_requests_are_grouped_by_worker,
+       test_a_request_of_all_is_one_word_for_each_worker_that_takes_requests,
        test_requests_that_do_not_fit_or_have_no_reader_are_returned, test_a_rehearsal_does_the_work,
        test_one_word_steps_all_environments, test_messages_and_partial_words_are_left_to_python,
        test_closed_pipes_end_the_loop, test_a_wait_ends_at_its_timeout_or_when_bytes_arrive,

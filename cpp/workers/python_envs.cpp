@@ -9,16 +9,12 @@ namespace cagepool {
 namespace {
 
 /// Clear the current Python exception and return it with its traceback.
-nb::object take_exception() {
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (traceback != nullptr) PyException_SetTraceback(value, traceback);
-  Py_XDECREF(type);
-  Py_XDECREF(traceback);
-  return nb::steal(value);
+nb::object take_exception() { return nb::borrow(nb::python_error().value()); }
+
+/// Call a Python function with one argument; invalid if it raised.
+nb::object call(nb::handle function, nb::handle argument) {
+  PyObject* given = argument.ptr();
+  return nb::steal(PyObject_Vectorcall(function.ptr(), &given, 1, nullptr));
 }
 
 }  // namespace
@@ -47,10 +43,9 @@ void PythonEnvs::step(std::int32_t local_index) {
 /// Return the result of the environment's `step`, or the exception that it raised.
 nb::object PythonEnvs::call_step(std::int32_t local_index) const {
   const nb::object index = nb::steal(PyLong_FromLong(local_index));
-  const nb::object action = nb::steal(PyObject_CallOneArg(calls_.read_action.ptr(), index.ptr()));
+  const nb::object action = call(calls_.read_action, index);
   if (!action.is_valid()) return take_exception();
-  PyObject* step = PyList_GET_ITEM(calls_.steps.ptr(), local_index);
-  nb::object result = nb::steal(PyObject_CallOneArg(step, action.ptr()));
+  nb::object result = call(NB_LIST_GET_ITEM(calls_.steps.ptr(), local_index), action);
   if (!result.is_valid()) result = take_exception();
   return result;
 }
@@ -58,13 +53,13 @@ nb::object PythonEnvs::call_step(std::int32_t local_index) const {
 /// Store the results of a common step; false, with nothing stored but perhaps the observation, if
 /// the step is not one.
 bool PythonEnvs::store_common_step(std::int32_t local_index, PyObject* result) const {
-  if (!PyTuple_CheckExact(result) || PyTuple_GET_SIZE(result) != 5) return false;
-  const auto item = [result](Py_ssize_t index) { return PyTuple_GET_ITEM(result, index); };
+  if (!PyTuple_CheckExact(result) || NB_TUPLE_GET_SIZE(result) != 5) return false;
+  const auto item = [result](Py_ssize_t index) { return NB_TUPLE_GET_ITEM(result, index); };
   const auto is_false = [this](PyObject* flag) {
     return flag == Py_False || flag == calls_.numpy_false.ptr();
   };
   if (!is_false(item(2)) || !is_false(item(3))) return false;
-  if (!PyDict_CheckExact(item(4)) || PyDict_GET_SIZE(item(4)) != 0) return false;
+  if (!PyDict_CheckExact(item(4)) || NB_DICT_GET_SIZE(item(4)) != 0) return false;
   const double reward = PyFloat_AsDouble(item(1));
   if ((reward == -1.0 && PyErr_Occurred() != nullptr) || !store_observation(local_index, item(0))) {
     PyErr_Clear();

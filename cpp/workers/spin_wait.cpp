@@ -14,9 +14,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
 constexpr auto kSpinTime = microseconds(100);
-constexpr auto kPreempted = microseconds(50);  // a yield this long: another process needs the CPU
-constexpr int kSkipAfterPreemption = 200;      // waits without a spin after such a yield
-constexpr int kMaxFailedSpins = 6;             // from then on every 64th wait spins
+constexpr auto kPreempted = microseconds(50);    // a yield this long: another process needs the CPU
+constexpr auto kTimeSlice = microseconds(1000);  // the same, even if there is an answer by then
+constexpr int kSkipAfterPreemption = 200;        // waits without a spin after such a yield
+constexpr int kMaxFailedSpins = 6;               // from then on every 64th wait spins
 
 int milliseconds(double seconds) {
   return seconds < 0 ? -1 : static_cast<int>(std::ceil(seconds * 1000));
@@ -51,7 +52,7 @@ bool SpinWait::spin(IsReady is_ready) {
     const auto before = now;
     sched_yield();
     now = Clock::now();
-    if (now - before > kPreempted && !is_ready()) {
+    if (now - before > kTimeSlice || (now - before > kPreempted && !is_ready())) {
       spins_to_skip_ = kSkipAfterPreemption;
       return false;
     }

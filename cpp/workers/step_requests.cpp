@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "workers/worker_loop.hpp"
+
 namespace cagepool {
 namespace {
 
@@ -21,6 +23,16 @@ std::span<const std::int32_t> write_words(int pipe, std::span<const std::int32_t
 }
 
 }  // namespace
+
+std::vector<StepRequests::Unwritten> StepRequests::write_all() const {
+  std::vector<Unwritten> unwritten;
+  for (std::size_t worker = 0; worker < pipes_.size(); ++worker) {
+    const int pipe = pipes_[worker];
+    if (pipe >= 0 && !write_words(pipe, {&kAllWord, 1}).empty())
+      unwritten.push_back({static_cast<std::int32_t>(worker), {kAllWord}});
+  }
+  return unwritten;
+}
 
 std::vector<StepRequests::Unwritten> StepRequests::write(std::span<const std::int64_t> envs) {
   std::vector<Unwritten> unwritten;

@@ -23,6 +23,9 @@ class StepRequests {
   /// because a pipe is full or has no reader.
   std::vector<Unwritten> write(std::span<const std::int64_t> envs);
 
+  /// Request one step of all environments, with one answer per worker; returns the same.
+  std::vector<Unwritten> write_all() const;
+
  private:
   std::int32_t worker_of(std::int32_t env) const {
     return worker_of_env_[static_cast<std::size_t>(env)];

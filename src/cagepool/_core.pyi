@@ -111,6 +111,11 @@ class Definition(enum.Enum):
 
     SEED = 1
 
+def simd_level() -> str:
+    """
+    Widest instruction set that the compiled code uses on this processor: x86-64-v4, x86-64-v3 or baseline.
+    """
+
 def host_loss_tenths() -> list[int]:
     """
     Tenths of reward that blue loses per step while red is privileged, by host.
@@ -229,6 +234,16 @@ class Batch:
 
         Args:
             final: Write the last states of the last episodes that ended; autoreset same_step only.
+        """
+
+    def play_rollout(self, *, actor: MlpActor, parameters: numpy.typing.NDArray[numpy.float32], encoder: FeatureEncoder, actions: Sequence[int], steps: int, uniforms: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, critic_features: numpy.typing.NDArray[numpy.float32] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], rewards: numpy.typing.NDArray[numpy.float32], histories: numpy.typing.NDArray[numpy.uint8], returns: numpy.typing.NDArray[numpy.float64], lengths: numpy.typing.NDArray[numpy.int64], reward_weights: numpy.typing.NDArray[numpy.float32] | None, reward_scale: float) -> None:
+        """
+        Play `steps` steps in every game with an actor, on the actor's threads.
+
+        The arrays are those of a rollout: one row per step and game, with those of one step more in `features`, `masks` and `critic_features`.
+
+        Raises:
+            ValueError: an episode would end with these steps, or an array does not fit.
         """
 
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
@@ -480,6 +495,11 @@ class StepRequests:
     def write(self, envs: object) -> list[tuple[int, bytes]]:
         """
         Request steps of environments, an int64 array, whose indices must be valid. Returns the bytes that could not be written, with their workers.
+        """
+
+    def write_all(self) -> list[tuple[int, bytes]]:
+        """
+        Request one step of all environments, with one answer per worker; returns the same.
         """
 
 class WorkerLoop:

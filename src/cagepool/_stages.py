@@ -15,7 +15,7 @@ from typing import Literal
 StageName = Literal[
     "setup",  # create and close environments and networks
     "rollout",  # rollout loop: features, rewards and ends into the rollout buffer
-    "policy_forward",  # logits of the actor; with the native learner, sampling too
+    "policy_forward",  # logits of the actor; of MLPs, sampling too
     "sampling",  # action sampling with masks
     "env_step",  # step of the vector environment in this process
     "worker_wait",  # wait for worker processes
@@ -182,6 +182,11 @@ class _NoStage:
 
 _NO_STAGE = _NoStage()
 _recording: Recording | None = None
+
+
+def is_recording() -> bool:
+    """Whether stages are counted now."""
+    return _recording is not None
 
 
 def stage(name: StageName) -> AbstractContextManager[None]:

@@ -65,8 +65,13 @@ class MlpNetwork(nn.Module):
     def forward(self, inputs: NetworkInputs) -> NetworkOutputs:
         """Logits and values of each row on its own."""
         critic = inputs.critic_features
-        values = None if critic is None else self.critic(critic)[..., 0]
+        values = None if critic is None else self.values(critic)
         return NetworkOutputs(self.actor(inputs.features), values, inputs.state)
+
+    def values(self, critic_features: torch.Tensor) -> torch.Tensor:
+        """Values alone, without the pass of the actor."""
+        values: torch.Tensor = self.critic(critic_features)[..., 0]
+        return values
 
 
 class GruNetwork(nn.Module):

@@ -242,7 +242,7 @@ def test_a_slow_stage_shows_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
         sample(*arguments)
 
     monkeypatch.setattr("cagepool._core.sample_choices", slow)
-    profile, _ = train_profile(tmp_path / "run", learner="torch")
+    profile, _ = train_profile(tmp_path / "run", network="gru")
     stages = profile.stages
     assert stages["sampling"] == pytest.approx(slept, rel=0.1)
     others = sum(stages.get(name, 0.0) for name in COLLECTING if name != "sampling")

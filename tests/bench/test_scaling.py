@@ -63,7 +63,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> Figures:
     for name in ("Workers", "Gymnasium"):
         monkeypatch.setattr(scaling, name, FakeContender)
     pace = Pace(repetitions=2, seconds=0.001)
-    config = ScalingConfig(pace=pace, sizes=(1, 3), max_pipes=1, busy_sizes=(3,))
+    config = ScalingConfig(pace=pace, sizes=(1, 3), max_pipes=1, busy_sizes=(3,), busy_factor=1)
     return measure_scaling(config, lambda *_: None)
 
 

@@ -18,7 +18,7 @@ def write(folder: Path, name: str, groups: dict[str, list[Measurement]], **more:
 
 
 def test_the_page_is_what_the_files_give() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make pages`"
 
 
 def test_without_files_the_page_has_no_figures(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_only_marked_sections_are_replaced() -> None:
 
 
 def test_the_page_has_the_measured_profiles() -> None:
-    assert fill_page(TEXT, MEASURED) == TEXT, "run `make docs`"
+    assert fill_page(TEXT, MEASURED) == TEXT, "run `make pages`"
 
 
 @pytest.mark.parametrize("name", MEASURED)

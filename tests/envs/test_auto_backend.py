@@ -206,6 +206,26 @@ def test_a_wait_shorter_than_the_clocks_can_tell_is_none(
     assert cost == pytest.approx((compute_s, expected_s))
 
 
+def test_the_time_of_the_clocks_is_not_part_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock_s, compute_s = 1e-6, 50e-9
+    now_s = 0.0
+
+    def read_clock() -> float:
+        nonlocal now_s
+        now_s += clock_s
+        return now_s
+
+    class Computing(DummyEnv):
+        def step(self, action: np.int64) -> Any:
+            nonlocal now_s
+            now_s += compute_s
+            return super().step(action)
+
+    monkeypatch.setattr(time, "perf_counter", read_clock)
+    monkeypatch.setattr(time, "thread_time", read_clock)
+    assert auto_backend.measure_step(Computing) == pytest.approx((compute_s, 0.0))
+
+
 def test_every_environment_that_is_tried_is_closed_and_at_most_one_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,6 +4,7 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,10 +113,11 @@ def test_fields_have_the_names_of_stable_baselines3_and_cleanrl(tmp_path: Path) 
     assert evaluation_fields(scores)["eval/mean_reward"] == scores["return_mean"]
 
 
-def wandb_records(folder: Path) -> Iterator[object]:
+def wandb_records(folder: Path) -> Iterator[Any]:
     """Records of all W&B files in a folder: a log in the format of LevelDB, of protobufs."""
     from wandb.proto import wandb_internal_pb2  # noqa: PLC0415 - takes seconds
 
+    records: Any = vars(wandb_internal_pb2)["Record"]
     for file in sorted(folder.rglob("*.wandb")):
         content, place, record = file.read_bytes(), 7, b""
         while place < len(content):
@@ -126,7 +128,7 @@ def wandb_records(folder: Path) -> Iterator[object]:
             record += content[place + 7 : place + 7 + size]
             place += 7 + size
             if kind in (1, 4):  # full, or last
-                yield wandb_internal_pb2.Record.FromString(record)
+                yield records.FromString(record)
                 record = b""
 
 
@@ -137,7 +139,7 @@ def wandb_history(folder: Path) -> list[dict[str, float]]:
             for item in record.history.item
         }
         for record in wandb_records(folder)
-        if record.HasField("history")  # type: ignore[attr-defined]
+        if record.HasField("history")
     ]
 
 

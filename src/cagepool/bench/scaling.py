@@ -60,6 +60,8 @@ class ScalingConfig:
     busy_sizes: tuple[int, ...] = (1, 2, 5, 20, 100, 1000)
     """Numbers of environments that are measured again beside busy processes."""
     busy_processes: int = 2
+    busy_factor: int = 2
+    """Repetitions beside busy processes, divided by those without: time slices are noise."""
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -70,7 +72,11 @@ class ScalingConfig:
 def measure_scaling(config: ScalingConfig, progress: Progress) -> Figures:
     """Measure each backend at each number of environments."""
     sweep = _Sweep(config)
-    groups = measure_groups(sweep.groups(), config.pace, progress)
+    pace = config.pace
+    busy_pace = replace(pace, repetitions=config.busy_factor * pace.repetitions)
+    groups = measure_groups(sweep.idle_groups(), pace, progress)
+    with _run_busy_processes(config.busy_processes):
+        groups |= measure_groups(sweep.busy_groups(), busy_pace, progress)
     facts = {
         "left_out": f"pipes above {config.max_pipes} environments: one process per environment; "
         "pipes beside busy processes",
@@ -187,12 +193,13 @@ class _Sweep:
         self.auto: dict[str, str] = {}
         """Backend that `auto` chooses, by group."""
 
-    def groups(self) -> Iterator[tuple[str, list[MakeContender]]]:
+    def idle_groups(self) -> Iterator[tuple[str, list[MakeContender]]]:
         for kind, size in product(KINDS, self._config.sizes):
             yield self._group(f"{kind} {size}", KINDS[kind], size, self._config.max_pipes)
-        with _run_busy_processes(self._config.busy_processes):
-            for kind, size in product(KINDS, self._config.busy_sizes):
-                yield self._group(f"{BUSY} {kind} {size}", KINDS[kind], size, 0)
+
+    def busy_groups(self) -> Iterator[tuple[str, list[MakeContender]]]:
+        for kind, size in product(KINDS, self._config.busy_sizes):
+            yield self._group(f"{BUSY} {kind} {size}", KINDS[kind], size, 0)
 
     def _group(
         self, group: str, env_fn: EnvFn, size: int, max_pipes: int

@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 import psutil
 
 from cagepool import _core
+from cagepool._machine import processor_model
 
 LIBRARIES = (
     *("cagepool", "numpy", "gymnasium", "torch", "stable_baselines3", "sb3_contrib"),
@@ -22,7 +23,7 @@ LIBRARIES = (
 def describe_machine() -> dict[str, str | int | float | None]:
     """Return processor, versions, commit and load average."""
     return {
-        "processor": _processor(),
+        "processor": processor_model(),
         "cores": os.cpu_count(),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
@@ -118,15 +119,6 @@ def _versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions
-
-
-def _processor() -> str:
-    information = Path("/proc/cpuinfo")  # psutil does not have the model's name
-    if information.exists():
-        for line in information.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
 
 
 def _commit() -> str | None:

@@ -271,7 +271,7 @@ def _with_red_flag(command: type[Any], arguments: Sequence[str]) -> list[str]:
 def _call_tyro(
     command: type[Command], prog: str, arguments: Sequence[str], default: Command | None
 ) -> Command:
-    registry = _choices_registry()
+    registry = choices_registry()
     if default is None:
         return tyro.cli(command, prog=prog, args=arguments, config=FLAGS, registry=registry)
     return tyro.cli(
@@ -363,7 +363,7 @@ def _choices(hint: Any) -> Iterator[str]:
             yield from _choices(member)
 
 
-def _choices_registry() -> ConstructorRegistry:
+def choices_registry() -> ConstructorRegistry:
     """Shows the choices of a Literal in the help; `_check_choices` checks them."""
     registry = ConstructorRegistry()
 

@@ -42,8 +42,11 @@ def run(arguments: Sequence[str]) -> int:
         # Print a table even if the encoding of the terminal has no ±.
         sys.stdout.reconfigure(errors="replace")
     try:
-        with _optional.require("the command line", "cli", "tyro", "rich"):
-            _run_command(arguments)
+        if [*arguments] == ["doctor"]:
+            _diagnose()
+        else:
+            with _optional.require("the command line", "cli", "tyro", "rich"):
+                _run_command(arguments)
     except KeyboardInterrupt:
         return EXIT_INTERRUPT
     except BrokenPipeError:
@@ -63,6 +66,7 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
     # Imported here because these modules need tyro and Rich.
     from cagepool.cli import (  # noqa: PLC0415
         bench,
+        doctor,
         evaluate,
         export,
         parity,
@@ -87,7 +91,15 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
         "bench": (bench.Bench, bench.bench),
         "profile": (profile.Profile, profile.profile),
         "parity": (parity.Parity, parity.parity),
+        "doctor": (doctor.Doctor, doctor.doctor),
     }
+
+
+def _diagnose() -> None:
+    """Run the command that needs no extra, without the modules that need tyro and Rich."""
+    from cagepool.cli import doctor  # noqa: PLC0415 - no other command needs it
+
+    doctor.doctor(doctor.Doctor())
 
 
 def _run_command(arguments: Sequence[str]) -> None:

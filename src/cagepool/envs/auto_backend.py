@@ -20,7 +20,7 @@ MAX_OVERHEAD_RATIO = 0.7  # the same of the overhead alone, before an environmen
 TRIAL_STEPS, TRIAL_S = 20, 0.01  # a trial ends at whichever comes first
 MIN_WAIT_S = 20e-6  # shorter waits are the resolution of the clocks
 ROUNDS, TURN_S = 5, 0.008  # of a rehearsal, of which there are at most two
-MAX_REHEARSED_S = 0.005  # steps of a worker that take longer outweigh any overhead
+MAX_REHEARSED_S = 0.0015  # steps of a worker that take longer outweigh any overhead
 MAX_REHEARSED_LOOP_S = 0.03  # the same for a step of all environments in one process
 
 logger = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ class BackendCost:
 
 # Fitted to rates on an idle 2-core machine; `cagepool bench scaling` shows the fit on yours.
 COSTS: dict[CandidateBackend, BackendCost] = {
-    "sync": BackendCost(8e-6, 1.0e-6),
-    "workers": BackendCost(20e-6, 0.5e-6),
+    "sync": BackendCost(8e-6, 0.9e-6),
+    "workers": BackendCost(20e-6, 0.25e-6),
     "pipes": BackendCost(110e-6, 120e-6),
 }
 PARENT_S = 15e-6  # the part of the fixed overhead of `workers` that is no waking and waiting
@@ -146,16 +146,44 @@ def measure_step(env_fn: EnvFn) -> StepCost | None:
 def _median_step(env: AnyEnv) -> StepCost:
     env.action_space.seed(0)
     env.reset(seed=0)
-    elapsed_s: list[float] = []
-    computed_s: list[float] = []
+    cost, clocks = _Stopwatch(), _Stopwatch()
     until_s = time.perf_counter() + TRIAL_S
-    while len(elapsed_s) < TRIAL_STEPS and (not elapsed_s or time.perf_counter() < until_s):
+    while cost.count < TRIAL_STEPS and (not cost.count or time.perf_counter() < until_s):
         action = env.action_space.sample()
-        started_s, started_cpu_s = time.perf_counter(), time.thread_time()
-        _, _, terminated, truncated, _ = env.step(action)
-        computed_s.append(time.thread_time() - started_cpu_s)
-        elapsed_s.append(time.perf_counter() - started_s)
+        with clocks:
+            pass
+        with cost:
+            _, _, terminated, truncated, _ = env.step(action)
         if terminated or truncated:
             env.reset()
-    wait_s = median(elapsed_s) - median(computed_s)
-    return StepCost(median(computed_s), wait_s if wait_s > MIN_WAIT_S else 0.0)
+    # The clocks alone take as long as ten steps of a cheap environment.
+    compute_s = max(0.0, cost.compute_s - clocks.compute_s)
+    wait_s = cost.elapsed_s - clocks.elapsed_s - compute_s
+    return StepCost(compute_s, wait_s if wait_s > MIN_WAIT_S else 0.0)
+
+
+class _Stopwatch:
+    """Context that measures its elapsed and its CPU time; the medians of all uses."""
+
+    def __init__(self) -> None:
+        self._elapsed_s: list[float] = []
+        self._computed_s: list[float] = []
+
+    def __enter__(self) -> None:
+        self._started_s, self._started_cpu_s = time.perf_counter(), time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self._computed_s.append(time.thread_time() - self._started_cpu_s)
+        self._elapsed_s.append(time.perf_counter() - self._started_s)
+
+    @property
+    def count(self) -> int:
+        return len(self._elapsed_s)
+
+    @property
+    def elapsed_s(self) -> float:
+        return median(self._elapsed_s)
+
+    @property
+    def compute_s(self) -> float:
+        return median(self._computed_s)

@@ -140,7 +140,7 @@ class FeatureEncoder:
         self.action_indices = action_set(config.actions)  # action of each choice of the policy
         self.n_choices = len(self.action_indices)
         self.history: Bytes = np.zeros((games, _core.HISTORY_BYTES), np.uint8)
-        self._core = _core.FeatureEncoder(
+        self.core = _core.FeatureEncoder(
             choices=self.action_indices.tolist(),
             observation=config.observation,
             scans=config.scan_memory,
@@ -153,7 +153,7 @@ class FeatureEncoder:
             horizon=horizon,
             appended=BELIEF_FEATURES if config.belief else 0,
         )
-        self.size = self._core.size
+        self.size = self.core.size
         self.belief = BeliefFilter(games, belief) if config.belief else None
 
     def reset(self, ids: Int64s | slice = slice(None)) -> None:
@@ -177,18 +177,18 @@ class FeatureEncoder:
             ids: Games that have played the step.
         """
         if ids is None:
-            self._core.update(actions, observations, self.history)
+            self.core.update(actions, observations, self.history)
         else:
             actions, observations = actions[ids], observations[ids]
             histories = self.history[ids]
-            self._core.update(actions, observations, histories)
+            self.core.update(actions, observations, histories)
             self.history[ids] = histories
         if self.belief is not None:
             self.belief.update(actions, observations, ids)
 
     def encode(self, observations: Float32s, features: Float32s, masks: Bytes | None) -> None:
         """Write the current features, (games, size), and masks, (games, n_choices)."""
-        self._core.encode(observations, self.history, features, masks)
+        self.core.encode(observations, self.history, features, masks)
         if self.belief is not None:
             self.belief.write_features(features, column=self.size - BELIEF_FEATURES)
 

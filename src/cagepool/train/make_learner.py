@@ -46,7 +46,7 @@ def make_normalization(config: PpoConfig, shape: RolloutShape) -> Normalization:
 
 
 def _plain_actor(config: PpoConfig, shape: RolloutShape) -> Actor:
-    if is_native(config):
+    if config.network == "mlp":  # also of the torch learner: the weights have the same names
         return NativeActor(config, shape)
     with require(_feature(config), "train", "torch"):
         from cagepool.train.torch_learner import TorchActor  # noqa: PLC0415 - slow import

@@ -13,7 +13,7 @@ from cagepool._stages import stage
 from cagepool.train.config import PpoConfig
 from cagepool.train.initialization import actor_widths, critic_widths, initial_weights
 from cagepool.train.learner import LossCoefficients, LossTerms, RolloutValues, Transitions
-from cagepool.train.rollout import Rollout, RolloutShape
+from cagepool.train.rollout import CorePolicy, Rollout, RolloutShape
 from cagepool.types import Arrays, Bytes, Float32s, Int64s
 
 _ACTIVATIONS = {"tanh": _core.Activation.TANH, "relu": _core.Activation.RELU}
@@ -151,6 +151,11 @@ class NativeActor:
         self._core: _core.MlpActor | None = core
         self._parameters = Parameters(layer_names("actor", widths), core.layers, core.size)
         self._actions = shape.actions
+
+    @property
+    def core_policy(self) -> CorePolicy:
+        """Network and parameters."""
+        return CorePolicy(self._open_core, self._parameters.flat)
 
     def weights(self) -> Arrays:
         """Copy of the weights, by name."""

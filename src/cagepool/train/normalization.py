@@ -123,6 +123,11 @@ class NormalizedActor:
         self._moments: tuple[Float32s, Float32s] | None = None
 
     @property
+    def core_policy(self) -> None:
+        """None: the core cannot play it."""
+        return None
+
+    @property
     def state(self) -> Float32s | None:
         """Recurrent state of the actor."""
         return self._actor.state

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool._stages import stage
+from cagepool._stages import is_recording, stage
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
@@ -111,8 +112,19 @@ class Encoder(Protocol):
         """Write features and action masks."""
 
 
+class CorePolicy(NamedTuple):
+    """Network and parameters of an actor that the core can play with."""
+
+    actor: _core.MlpActor
+    parameters: Float32s
+
+
 class Actor(Protocol):
     """Policy that samples the actions of a rollout, with its own copy of a learner's weights."""
+
+    @property
+    def core_policy(self) -> CorePolicy | None:
+        """What the core needs to play several steps in one call; None: it cannot."""
 
     @property
     def state(self) -> Float32s | None:
@@ -241,16 +253,63 @@ class EnvSampler:
         finished = FinishedEpisodes()
         rollout.initial_state = None if actor.state is None else actor.state.copy()
         uniforms = self._rng.random(rollout.rewards.shape, np.float32)
-        for step in range(rollout.shape.steps):
+        while rollout.steps < rollout.shape.steps and not self.is_finished:
+            step = rollout.steps
+            rollout.steps += self._play_core(actor, rollout, uniforms)
+            if rollout.steps > step:
+                continue
             rollout.counted[step] = self._active
             self._sample_actions(actor, rollout, step, uniforms[step])
             self._step_envs(rollout, step, finished)
             rollout.steps = step + 1
             if actor.state is not None:
                 actor.reset(np.flatnonzero(rollout.dones[step]))
-            if self.is_finished:
-                break
         return finished
+
+    def _play_core(self, actor: Actor, rollout: Rollout, uniforms: Float32s) -> int:
+        """Play the steps before the next end of an episode in the core; returns their number.
+
+        It is 0 where the core cannot play: other environments or networks, beliefs, rewards of the
+        user's function. A recorded profile needs single steps, to tell their parts apart.
+        """
+        step = rollout.steps
+        policy = actor.core_policy
+        if (
+            policy is None
+            or not isinstance(self.encoder, FeatureEncoder)
+            or not isinstance(self.envs, NativeVectorEnv)
+            or self.encoder.belief is not None
+            or self.has_reward_function
+            or is_recording()
+        ):
+            return 0
+        left = int(np.min(self.envs.batch.config.max_steps)) - int(self._lengths.max()) - 1
+        steps = min(rollout.shape.steps - step, left)
+        if steps < 1:
+            return 0
+        end = step + steps
+        rollout.counted[step:end] = self._active
+        rollout.dones[step:end] = False
+        self.envs.batch.core.play_rollout(
+            actor=policy.actor,
+            parameters=policy.parameters,
+            encoder=self.encoder.core,
+            actions=self.encoder.action_indices.tolist(),
+            steps=steps,
+            uniforms=uniforms[step:end].reshape(-1),
+            features=_state_rows(rollout.features, step, end),
+            masks=_state_rows(rollout.action_masks, step, end),
+            critic_features=_state_rows(rollout.critic_features, step, end),
+            chosen=rollout.actions[step:end].reshape(-1),
+            log_probabilities=rollout.log_probs[step:end].reshape(-1),
+            rewards=rollout.rewards[step:end].reshape(-1),
+            histories=self.encoder.history,
+            returns=self._returns,
+            lengths=self._lengths,
+            reward_weights=self._reward_weights,
+            reward_scale=self._reward_scale,
+        )
+        return steps
 
     def state(self) -> tuple[Arrays, State]:
         """Arrays and JSON values that `restore` needs."""
@@ -414,6 +473,11 @@ class EnvSampler:
             counters = self.envs.batch.episode_counters  # type: ignore[attr-defined]
             return counters[ended[is_counted]]  # type: ignore[no-any-return]
         return np.zeros((0, _core.COUNTER_COUNT), np.int64)
+
+
+def _state_rows(array: NDArray[Any] | None, step: int, end: int) -> Any:
+    """The rows of all environments before each step and after the last, without their shape."""
+    return None if array is None else array[step : end + 1].reshape(-1, array.shape[-1])
 
 
 def _as_floats(observations: Any) -> Float32s:

@@ -14,6 +14,7 @@ from cagepool import _core
 from cagepool._stages import stage
 from cagepool.networks import (
     SIZES,
+    MlpNetwork,
     NetworkInputs,
     NetworkOutputs,
     NetworkSpec,
@@ -112,12 +113,13 @@ class TorchLearner:
         if self._batch is None or self._batch.transitions is not transitions:
             self._batch = _DeviceBatch(transitions, self._device)
         batch = self._batch
+        index = _to_tensor(rows, self._device)
+        targets = batch.targets.rows(index)
         logits, values = (
-            self._row_outputs(batch, rows)
+            self._row_outputs(batch, index, targets.action_masks)
             if transitions.sequences is None
             else self._sequence_outputs(batch, transitions.sequences, rows)
         )
-        targets = batch.targets.rows(_to_tensor(rows, self._device))
         loss, terms = ppo_loss(logits, values, targets, coefficients)
         self._flat.gradient.zero_()
         loss.backward()  # type: ignore[no-untyped-call] # of torch
@@ -151,16 +153,16 @@ class TorchLearner:
         return {"exp_avg": self._optimizer.exp_avg, "exp_avg_sq": self._optimizer.exp_avg_sq}
 
     def _row_outputs(
-        self, batch: "_DeviceBatch", rows: Int64s
+        self, batch: "_DeviceBatch", index: torch.Tensor, masks: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and values of transitions that do not depend on each other."""
-        index = _to_tensor(rows, self._device)
-        features, critic_features, masks = (
-            None if array is None else array[index][None] for array in batch.inputs
-        )
-        assert features is not None
-        state = features.new_zeros(len(rows), 0)
-        outputs = self._call(NetworkInputs(features, critic_features, masks, state))
+        all_features, all_critic_features, _ = batch.inputs
+        features = all_features[index][None]
+        is_shared = all_critic_features is all_features
+        critic_features = features if is_shared else all_critic_features[index][None]
+        state = features.new_zeros(len(index), 0)
+        allowed = None if masks is None else masks[None]
+        outputs = self._call(NetworkInputs(features, critic_features, allowed, state))
         assert outputs.values is not None
         return outputs.logits[0], outputs.values[0]
 
@@ -251,10 +253,14 @@ class TorchLearner:
         if critic_features is not None:
             critic = critic_features[: len(features)]
             critic_rows = _to_tensor(critic.reshape(1, -1, critic.shape[-1]), self._device)
-        state = rows.new_zeros(rows.shape[1], 0)
-        outputs = self._call(NetworkInputs(rows, critic_rows, None, state))
-        assert outputs.values is not None
-        return outputs.values.cpu().numpy().reshape(features.shape[:-1])
+        if isinstance(self._network, MlpNetwork):
+            values = self._network.values(critic_rows)
+        else:
+            state = rows.new_zeros(rows.shape[1], 0)
+            outputs = self._call(NetworkInputs(rows, critic_rows, None, state))
+            assert outputs.values is not None
+            values = outputs.values
+        return values.cpu().numpy().reshape(features.shape[:-1])
 
     def _call(self, inputs: NetworkInputs) -> NetworkOutputs:
         return NetworkOutputs(*self._network(inputs))
@@ -289,6 +295,11 @@ class TorchActor:
         network = make_network(config.network, network_spec(config, shape))
         self._network = network.eval().to(self._device)
         self._state = torch.zeros(shape.n_envs, state_size(network), device=self._device)
+
+    @property
+    def core_policy(self) -> None:
+        """None: the core cannot play it."""
+        return None
 
     @property
     def state(self) -> Float32s | None:

@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -122,7 +122,7 @@ def open_trackers(
         ValueError: W&B refuses to start.
         ImportError: a library is not installed.
     """
-    makers = {
+    makers: dict[str, Callable[[], Tracker]] = {
         "tensorboard": lambda: TensorBoardTracker(run, resumed_at),
         "wandb": lambda: WandbTracker(run),
     }

@@ -1,5 +1,7 @@
 """RLlib knows the game by its name in older documents."""
 
+from typing import Any
+
 import pytest
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
@@ -12,20 +14,22 @@ pytestmark = pytest.mark.filterwarnings(  # RLlib's own, of its second runner in
 )
 
 
-def config_of(**settings: str) -> PPOConfig:
+def config_of(mode: str) -> PPOConfig:
     register()
     config = PPOConfig().environment("CAGE2", env_config={"red_agent_type": "meander"})
-    return config.env_runners(num_env_runners=0, num_envs_per_env_runner=2, **settings)
+    return config.env_runners(
+        num_env_runners=0, num_envs_per_env_runner=2, gym_env_vectorize_mode=mode
+    )
 
 
 @pytest.mark.parametrize("mode", ["sync", "vector_entry_point"])
 def test_a_runner_plays_games_by_the_name(mode: str) -> None:
-    runner = SingleAgentEnvRunner(config=config_of(gym_env_vectorize_mode=mode), worker_index=0)
+    runner = SingleAgentEnvRunner(config=config_of(mode), worker_index=0)
 
     episodes = runner.sample(num_timesteps=50, random_actions=True)
 
     assert sum(len(episode) for episode in episodes) >= 50
-    games = runner.env.unwrapped
+    games: Any = getattr(runner.env, "unwrapped", None)
     if mode == "sync":
         assert all(isinstance(game.unwrapped, Cage2Env) for game in games.envs)
     else:
@@ -38,7 +42,7 @@ def test_a_runner_plays_games_by_the_name(mode: str) -> None:
 @pytest.mark.usefixtures("ray_here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_an_algorithm_trains_on_the_name_in_its_settings() -> None:
-    config = config_of(gym_env_vectorize_mode="vector_entry_point")
+    config = config_of("vector_entry_point")
     config.training(train_batch_size_per_learner=200, minibatch_size=100, num_epochs=1)
     algorithm = config.build_algo()
     assert isinstance(algorithm, PPO)

@@ -258,7 +258,7 @@ class WorkerVectorEnv(VectorEnv[Tree, Any, NDArray[Any]]):
     def _wait_for_answers(self, pool: WorkerPool, answers: int) -> Infos:
         while pool.answered_count < answers:
             pool.poll(answers=answers - pool.answered_count)
-        pool.take_answered()
+        pool.drop_answered()
         if not pool.infos:
             return {}
         infos, pool.infos = sorted(pool.infos.items()), {}

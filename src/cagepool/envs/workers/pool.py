@@ -200,7 +200,10 @@ class WorkerPool:
         """Request a step of every environment, with one answer per worker."""
         for worker in self.workers:
             worker.activity, worker.request = "stepped", ALL
-            self._write(worker, ALL, worker.task.stop - worker.task.start)
+            worker.expect(worker.task.stop - worker.task.start)
+            count_message(len(ALL))
+        for number, rest in self._step_requests.write_all():
+            self._write_now(self.workers[number], rest)
 
     def request_steps(self, ids: Int64s) -> None:
         """Request a step of these environments, with an answer for each as it gets ready."""
@@ -270,6 +273,10 @@ class WorkerPool:
         """Return and clear the environments that answered, in the order of their answers."""
         answered, self._answered, self.answered_count = self._answered, [], 0
         return answered[0] if len(answered) == 1 else np.concatenate(answered)
+
+    def drop_answered(self) -> None:
+        """Clear the environments that answered."""
+        self._answered, self.answered_count = [], 0
 
     def mark_received(self, ids: Int64s) -> None:
         """Clear the pending state of environments whose results were received."""

@@ -1,0 +1,119 @@
+#include "policy/rollout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "policy/true_state_features.hpp"
+
+namespace cagepool {
+namespace {
+
+/// Plays ranges of games; each range is played by one thread.
+class RolloutPlayer {
+ public:
+  RolloutPlayer(const BatchStepper& stepper, const RolloutPolicy& policy,
+                const RewardConfig& rewards, const RolloutEpisodes& episodes,
+                const RolloutBuffer& buffer)
+      : stepper_(stepper),
+        policy_(policy),
+        rewards_(rewards),
+        episodes_(episodes),
+        buffer_(buffer),
+        actions_(episodes.returns.size()) {}
+
+  void play(RowRange games, std::size_t steps) {
+    for (std::size_t step = 0; step < steps; ++step) {
+      choose(games, step);
+      stepper_.step(actions_, games.first, games.end);
+      add_rewards(games, step);
+      encode(games, step + 1);
+    }
+  }
+
+ private:
+  /// The rows of these games at a step, in an array with `columns` values per row.
+  template <class Value>
+  std::span<Value> rows(std::span<Value> array, std::size_t step, RowRange games,
+                        std::size_t columns = 1) const {
+    if (array.empty()) return {};
+    return array.subspan((step * actions_.size() + games.first) * columns, games.size() * columns);
+  }
+
+  void choose(RowRange games, std::size_t step) {
+    std::array<std::int64_t, MlpPass::kMaxRows> choices;
+    const auto chosen = std::span(choices).first(games.size());
+    policy_.actor.sample_part(policy_.parameters,
+                              rows(buffer_.features, step, games, policy_.encoder.size()),
+                              rows(buffer_.masks, step, games, policy_.encoder.choices()),
+                              rows(buffer_.uniforms, step, games),
+                              {chosen, rows(buffer_.log_probabilities, step, games)}, games.first);
+    std::ranges::copy(chosen, rows(buffer_.chosen, step, games).begin());
+    for (std::size_t i = 0; i < games.size(); ++i)
+      actions_[games.first + i] = policy_.actions[static_cast<std::size_t>(chosen[i])];
+  }
+
+  void add_rewards(RowRange games, std::size_t step) {
+    const Outputs& out = stepper_.outputs();
+    const std::span<float> scaled = rows(buffer_.rewards, step, games);
+    for (std::size_t i = 0; i < games.size(); ++i) {
+      const std::size_t game = games.first + i;
+      double reward = out.rewards[game];
+      episodes_.returns[game] += reward;
+      if (!out.alignment.empty()) reward += out.alignment[game];
+      const auto length = static_cast<std::size_t>(episodes_.lengths[game]++);
+      if (!rewards_.weights.empty()) reward *= static_cast<double>(rewards_.weights[length]);
+      scaled[i] = static_cast<float>(reward * rewards_.scale);
+    }
+  }
+
+  void encode(RowRange games, std::size_t step) {
+    std::array<std::int64_t, MlpPass::kMaxRows> played;
+    for (std::size_t i = 0; i < games.size(); ++i) played[i] = actions_[games.first + i];
+    const std::span<const Observation<float>> observed = stepper_.outputs().observations.floats;
+    const std::span<const float> values{observed[games.first].data(),
+                                        games.size() * kObservationSize};
+    const std::span<History> histories = episodes_.histories.subspan(games.first, games.size());
+    policy_.encoder.update(std::span(played).first(games.size()), values, histories);
+    const std::size_t size = policy_.encoder.size();
+    const std::span<float> features = rows(buffer_.features, step, games, size);
+    policy_.encoder.encode(values, histories, features,
+                           rows(buffer_.masks, step, games, policy_.encoder.choices()));
+    if (!buffer_.critic_features.empty()) write_critic_rows(games, step, features);
+  }
+
+  void write_critic_rows(RowRange games, std::size_t step, std::span<const float> features) const {
+    const std::size_t own = policy_.encoder.size();
+    const std::size_t size = own + true_state_feature_count();
+    const std::span<float> out = rows(buffer_.critic_features, step, games, size);
+    for (std::size_t i = 0; i < games.size(); ++i) {
+      const std::size_t game = games.first + i;
+      const std::span<float> row = out.subspan(i * size, size);
+      std::ranges::copy(features.subspan(i * own, own), row.begin());
+      write_true_state_features(stepper_.game(game), stepper_.outputs().true_state[game],
+                                row.subspan(own));
+    }
+  }
+
+  const BatchStepper& stepper_;
+  const RolloutPolicy& policy_;
+  const RewardConfig& rewards_;
+  const RolloutEpisodes& episodes_;
+  const RolloutBuffer& buffer_;
+  std::vector<std::uint8_t> actions_;  // by game
+};
+
+}  // namespace
+
+void play_rollout(Batch& batch, const RolloutPolicy& policy, const RewardConfig& rewards,
+                  const RolloutEpisodes& episodes, const RolloutBuffer& buffer, std::size_t steps) {
+  batch.step_in_parts(steps, [&](const BatchStepper& stepper) {
+    RolloutPlayer player(stepper, policy, rewards, episodes, buffer);
+    const std::size_t parts = (batch.games() + MlpPass::kMaxRows - 1) / MlpPass::kMaxRows;
+    policy.actor.run_parts(parts, [&](std::size_t part) {
+      player.play(part_of_rows(batch.games(), part, parts), steps);
+    });
+  });
+}
+
+}  // namespace cagepool

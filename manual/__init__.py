@@ -1,0 +1,1 @@
+"""What builds the manual: hooks of MkDocs and the generated page of the command line."""
