@@ -89,7 +89,7 @@ def test_the_hub_reads_the_official_table_from_the_card(exported: Path) -> None:
         result = results[f"2.1-{cell.red}-{cell.length}"]
         assert (result.task_type, result.metric_type) == ("reinforcement-learning", "mean_reward")
         assert result.metric_value == round(cell.mean, 2)
-        assert result.metric_args["episodes"] == cell.episodes == 1000
+        assert result.metric_args["episodes"] == cell.episodes >= 1000
     assert results["2.1-total"].metric_value == round(evaluation.total.mean, 2)
 
 

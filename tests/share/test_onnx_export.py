@@ -20,7 +20,6 @@ from tests.evaluate.folders import make_run
 
 GAMES = 20
 ROUNDING = 1e-4  # of logits: the two runtimes sum products in different orders
-BELIEVER = Path(__file__).parents[2] / "benchmarks" / "runs" / "belief-2.1"
 
 
 def make_session(policy: Policy, path: Path) -> Any:
@@ -56,11 +55,12 @@ def check_games(policy: Policy, session: Any, red: str, steps: int = 100) -> int
 
 
 @pytest.mark.parametrize("red", OFFICIAL_REDS)
-@pytest.mark.parametrize("run_name", ["zoo:best-2.1", str(BELIEVER)], ids=["history", "belief"])
+@pytest.mark.parametrize("run_name", ["zoo:b_line", "zoo:best-2.1"], ids=["history", "belief"])
 def test_an_onnx_file_chooses_the_actions_of_its_policy(
     run_name: str, red: str, tmp_path: Path
 ) -> None:
     policy = cagepool.load(run_name)
+    assert policy.settings.features.belief == (run_name == "zoo:best-2.1")
 
     compared = check_games(policy, make_session(policy, tmp_path / "policy.onnx"), red)
 
