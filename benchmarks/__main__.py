@@ -65,6 +65,11 @@ def benches(options: Options) -> dict[str, Bench]:
         "cyborg": Bench("CybORG in worker processes", _cyborg, {"CybORG": "see docs/cyborg.md"}),
         "rllib": Bench("RLlib on native pools", _rllib, {"ray": "pip install 'cagepool[ray]'"}),
         "ray": Bench("training with Ray actors", _ray, {"ray": "pip install 'cagepool[ray]'"}),
+        "datasets": Bench(
+            "recording of datasets compared with Minari",
+            _datasets,
+            {"minari": "pip install 'cagepool[minari]'", "jax": "pip install 'minari[create]'"},
+        ),
         "jax_training": Bench(
             "training in JAX, several seeds against one",
             _jax_training,
@@ -108,6 +113,13 @@ def _ray(progress: Progress, *, quick: bool) -> Figures:
 
     small = RayConfig(pace=QUICKEST, n_envs=20, update_steps=20, actors=(1,))
     return measure_ray(small if quick else RayConfig(), progress)
+
+
+def _datasets(progress: Progress, *, quick: bool) -> Figures:
+    from benchmarks.suites.datasets import DatasetsConfig, measure_datasets
+
+    small = DatasetsConfig(pace=QUICKEST, episodes=5, collector_episodes=1)
+    return measure_datasets(small if quick else DatasetsConfig(), progress)
 
 
 def _jax_training(progress: Progress, *, quick: bool) -> Figures:

@@ -17,11 +17,12 @@ MODULES = sorted(path.relative_to(SOURCE) for path in (SOURCE / "cagepool").rglo
 # A layer may import itself, those after it, and leaves; a leaf imports leaves only.
 LAYERS = (
     ("cli",),
+    ("share",),
     ("report",),
     ("bench",),
     ("search",),
     ("train",),
-    ("integrations",),
+    ("integrations", "compat"),
     ("cyborg.agent", "cyborg.engine", "cyborg.parity"),
     ("evaluate",),
     ("envs", "cyborg"),
@@ -35,13 +36,16 @@ FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
 LEAVES = ("errors", "_lookup", "_machine", "_optional", "_stages", "networks", "runs", "types")
 HOMES = {
     "gymnasium": (
-        *("cagepool.envs", "cagepool.cyborg", "cagepool.integrations"),
+        *("cagepool.envs", "cagepool.cyborg", "cagepool.integrations", "cagepool.share.dataset"),
         *("cagepool.bench.contenders", "cagepool.bench.profile"),
     ),
     "gymnax": ("cagepool.jax.spaces",),
     "jax": ("cagepool.jax", "cagepool.bench.jax"),
     "jinja2": ("cagepool.report",),
     "matplotlib": ("cagepool.report",),
+    "h5py": ("cagepool.share.dataset",),
+    "minari": ("cagepool.share.dataset",),
+    "onnx": ("cagepool.share.onnx_export",),
     "onnxruntime": ("cagepool.evaluate.onnx_policy",),
     "pettingzoo": ("cagepool.integrations.pettingzoo",),
     "PIL": ("cagepool.sim.frames",),
@@ -59,9 +63,10 @@ HOMES = {
     "tensorboard": ("cagepool.train",),
     "torch": (
         *("cagepool.networks", "cagepool.evaluate", "cagepool.train"),
-        "cagepool.integrations",
+        *("cagepool.integrations", "cagepool.share.network_onnx"),
     ),
     "tyro": ("cagepool.cli",),
+    "wandb": ("cagepool.train.tracking",),
 }
 
 
@@ -70,7 +75,7 @@ HOMES = {
 COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool._lookup")
 # Libraries that are used where a user has them: CybORG is on no registry; gymnax pins Gymnasium.
 NOT_DECLARED = ("CybORG", "gymnax")
-MAX_MODULES = 170
+MAX_MODULES = 185
 
 # Extras whose libraries a package may import; a package without an entry needs none. A bench that
 # compares with a library of another extra checks first that it is installed.
@@ -88,8 +93,12 @@ EXTRAS = {
     "report": ("report",),
     "sim.frames": ("render",),
     "search": ("search",),
+    "share.dataset": ("minari",),
+    "share.network_onnx": ("export",),
+    "share.onnx_export": ("export",),
     "train": ("train",),
     "train.ray": ("ray",),
+    "train.tracking": ("wandb",),
 }
 DISTRIBUTIONS = {
     "PIL": "pillow",

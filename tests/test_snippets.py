@@ -49,6 +49,7 @@ PAGES_WITH_CODE = [
     ("docs/coming-from/rllib.md", "-", RAY),
     ("docs/coming-from/stable-baselines3.md", "RedMeanderAgent Score", SLOW),
     ("docs/cyborg.md", "", CYBORG),
+    ("docs/datasets.md", "privileged at the end", NO_MARKS),
     ("docs/environments.md", "Op_Server0", NO_MARKS),
     ("docs/evaluation.md", "'user_hosts'", CYBORG),
     ("docs/failures.md", "ValueError: the simulator is gone", NO_MARKS),
@@ -62,6 +63,8 @@ PAGES_WITH_CODE = [
     ("docs/ray.md", "-", RAY),
     ("docs/reference/runs.md", "Score(mean=-", NO_MARKS),
     ("docs/reference/train.md", "True [-", NO_MARKS),
+    ("docs/sharing.md", "of 10000 actions are those of the policy", NO_MARKS),
+    ("docs/tracking.md", "return after", NO_MARKS),
     ("docs/tutorials/compare-settings.md", "+5.3 ± 2.6", NO_MARKS),
     ("docs/tutorials/learning-red.md", "learned red: -2", SOAK),
     ("docs/tutorials/own-environment.md", "restarts per environment", SLOW),
@@ -157,6 +160,7 @@ SHORT = {"--total-episodes": "200", "--episodes": "4", "--steps": "100"}
 # Pages whose commands train, evaluate and report one after another.
 PAGES_TO_EXECUTE = (
     *("evaluation", "playing", "profiling", "reports", "search", "training"),
+    *("datasets", "sharing"),
     *("getting-started", "own-networks", "tutorials/train-and-score", "tutorials/own-network"),
     *("tutorials/own-environment", "tutorials/compare-settings", "tutorials/workflow-search"),
 )

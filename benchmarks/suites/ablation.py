@@ -38,7 +38,7 @@ def total_score(settings: dict[str, Any]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         config = TrainConfig.from_flat(**{"total_episodes": EPISODES, **settings})
         run = runs.create(Path(folder) / "run", config.as_dict(), "ablation")
-        runner.train(run, runner.NullListener(), lambda: False)
+        runner.train(run)
         table = score_table(PolicyDefender(load(run.path)), Trial(seed=153))
         assert table.total is not None
         return round(table.total.mean, 2)

@@ -17,7 +17,6 @@ from cagepool.bench import system_load
 from cagepool.sim.orders import NAMED_ORDERS
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
-from cagepool.train.evaluation import PeriodicScore
 from cagepool.train.logging import Row
 from cagepool.train.ppo import Trainer
 
@@ -28,7 +27,7 @@ PAIRS = 9
 
 
 class LastRow:
-    """Listener that keeps the last row of the metrics."""
+    """Callback that keeps the last row of the metrics."""
 
     row: Row
 
@@ -36,7 +35,7 @@ class LastRow:
         """Keep the row of an update."""
         self.row = row
 
-    def on_evaluation(self, row: Row, score: PeriodicScore, *, is_best: bool) -> None:
+    def on_evaluation(self, scores: Row) -> None:
         """Ignore evaluations."""
 
 
@@ -46,7 +45,7 @@ def train_to_order(red: str, order: str) -> dict[str, Any]:
         config = TrainConfig.from_flat(**{**SETTINGS, "red_agent": red, "order": order})
         run = runs.create(Path(folder) / "run", config.as_dict(), "orders")
         listener = LastRow()
-        runner.train(run, listener, lambda: False)
+        runner.train(run, listener)
         outcome = json.loads((run.path / runs.WORKFLOW).read_text())
     names = ("episodes", "compliance", "decisions", "seconds")
     training = {name: listener.row[name] for name in names}

@@ -10,6 +10,7 @@ _PACKAGE_NAMES = {  # on PyPI, where they differ from the names of the modules
     "sklearn": "scikit-learn",
     "stable_baselines3": "stable-baselines3",
     "tree": "dm-tree",
+    "yaml": "pyyaml",
 }
 
 

@@ -1,6 +1,5 @@
 """Listener for runs whose progress is not shown."""
 
-from cagepool.train.evaluation import PeriodicScore
 from cagepool.train.logging import Row
 
 
@@ -10,7 +9,7 @@ class NullListener:
     def on_update(self, row: Row, /) -> None:
         pass
 
-    def on_evaluation(self, row: Row, score: PeriodicScore, /, *, is_best: bool) -> None:
+    def on_evaluation(self, scores: Row, /) -> None:
         pass
 
 

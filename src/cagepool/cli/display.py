@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # these modules load PyTorch and scikit-learn, which takes a 
     from cagepool.search.config import SearchConfig
     from cagepool.search.gp import Posterior
     from cagepool.search.records import Decision
-    from cagepool.train.evaluation import PeriodicScore
     from cagepool.train.logging import Row
 
 LINE_SECONDS = 5.0  # between two plain lines
@@ -89,7 +88,7 @@ class _LiveDisplay:
 
 
 class TrainDisplay(_LiveDisplay):
-    """Listener of a training that displays its progress."""
+    """Callback of a training that displays its progress."""
 
     def __init__(self, console: Console, config: TrainConfig) -> None:
         """Leave the last table on the console."""
@@ -115,14 +114,15 @@ class TrainDisplay(_LiveDisplay):
             self._last_line_time = time.monotonic()
             self._print_line(self._line())
 
-    def on_evaluation(self, row: "Row", score: "PeriodicScore", *, is_best: bool) -> None:
+    def on_evaluation(self, scores: "Row") -> None:
         """Show a periodic evaluation."""
-        mark = ", the best policy so far" if is_best else ""
+        mark = ", the best policy so far" if scores["best"] else ""
         what = "greedy return on other seeds" if self._config.env.is_cage else "return"
-        self._evaluation = f"{what} {score.return_mean:.2f} ± {score.return_error:.2f}{mark}"
+        score = f"{scores['return_mean']:.2f} ± {scores['return_error']:.2f}"
+        self._evaluation = f"{what} {score}{mark}"
         if not self._console.is_terminal:
             self._print_line(
-                f"evaluation after {row['episodes']:,.0f} episodes: {self._evaluation}"
+                f"evaluation after {scores['episodes']:,.0f} episodes: {self._evaluation}"
             )
 
     @property
@@ -212,7 +212,7 @@ class SearchDisplay(_LiveDisplay):
             self._last_line_time = time.monotonic()
             self._print_line(f"   {_training_state(row)}")
 
-    def on_evaluation(self, _row: "Row", _score: "PeriodicScore", *, is_best: bool) -> None:
+    def on_evaluation(self, _scores: "Row") -> None:
         """Periodic evaluations are not shown."""
 
     def on_training_end(self, decision: "Decision") -> None:

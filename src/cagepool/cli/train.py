@@ -2,12 +2,14 @@
 
 import argparse
 import os
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -41,11 +43,14 @@ from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.runs.listing import replaced_actors
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import (
+    DEFAULT_TRACKERS,
     PRESETS,
+    TRACKERS,
     EnvConfig,
     Settings,
     TrainConfig,
     merge_settings,
+    parse_trackers,
     preset_settings,
 )
 
@@ -77,6 +82,8 @@ class Train:
         NO_DEFAULT,
     ] = None
     ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP), NO_DEFAULT] = None
+    log: Annotated[str, arg(metavar=f"{{{','.join(TRACKERS)}}}[,...]")] = ",".join(DEFAULT_TRACKERS)
+    """Trackers of the run (docs/tracking.md), joined by commas. none: no tracker."""
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Settings by group, as typed."""
@@ -117,6 +124,7 @@ def _read_defaults(arguments: Sequence[str]) -> Train:
 def train(command: Train) -> None:
     """Train a defender with PPO and write its run folder."""
     config = read_config(command)
+    trackers = _read_trackers(command)
     check_env(config.env)  # before the libraries of training, which load slowly
     allow_local_modules(config.ppo.network)
     # OpenMP threads that spin-wait would take the cores from the rollout threads.
@@ -125,7 +133,7 @@ def train(command: Train) -> None:
         from cagepool.train import runner  # noqa: PLC0415 - slow import
 
     with flag_errors(), ray_connection(command.env, command.ray_address) as set_remedy:
-        _train(command, runner.train, set_remedy)
+        _train(command, partial(runner.train, log=trackers), set_remedy)
 
 
 def _train(
@@ -134,7 +142,7 @@ def _train(
     set_remedy: Callable[[str], None],
 ) -> None:
     run = open_run_folder(command)
-    resume = resume_command("train", run.path, run.settings)
+    resume = resume_command("train", run.path, run.settings) + _log_flag(command)
     remedy = f"resume from the last checkpoint with: {resume}"
     set_remedy(remedy)
     console = CommandConsole()
@@ -163,6 +171,20 @@ def _train(
     if config.env.id in CAGE_ENVS:
         console.print(f"evaluate it with: {command_line('evaluate', run.path)}", soft_wrap=True)
     console.print(f"write a report with: {command_line('report', run.path)}", soft_wrap=True)
+
+
+def _log_flag(command: Train) -> str:
+    """The flag --log of the command that resumes the run; empty if it is the default."""
+    return "" if command.log == Train.log else f" --log {shlex.quote(command.log)}"
+
+
+def _read_trackers(command: Train) -> tuple[str, ...]:
+    """Names of the trackers, whose libraries are installed."""
+    trackers = parse_trackers(command.log)
+    if "wandb" in trackers:
+        with _optional.require("the tracker wandb", "wandb", "wandb"):
+            pass
+    return trackers
 
 
 def _print_outcome(console: Console, run: runs.Run) -> None:

@@ -16,8 +16,8 @@ Seed: TypeAlias = int | Sequence[int | None] | None
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 SEED_LIMIT = 2**64
-ALIASES = {"red_agent": "red", "max_episode_steps": "max_steps"}
-"""Names that the command line and Gymnasium have for our settings."""
+ALIASES = {"red_agent": "red", "red_agent_type": "red", "max_episode_steps": "max_steps"}
+"""Names that the command line, older documents and Gymnasium have for our settings."""
 
 
 def autoreset_name(autoreset: Autoreset | AutoresetMode) -> Autoreset:
@@ -171,7 +171,7 @@ def check_min_ready(min_ready: int, pending_count: int) -> None:
 
 
 def rename_aliases(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings under our names.
+    """The settings under our names; a red agent may be given as the class that CybORG has for it.
 
     Raises:
         TypeError: a setting was given under two names.
@@ -182,7 +182,7 @@ def rename_aliases(settings: Mapping[str, Any]) -> dict[str, Any]:
         if name in renamed:
             names = [other for other in settings if ALIASES.get(other, other) == name]
             raise TypeError(f"{name} must be given once, got {' and '.join(names)}")
-        renamed[name] = value
+        renamed[name] = value.__name__ if name == "red" and isinstance(value, type) else value
     return renamed
 
 

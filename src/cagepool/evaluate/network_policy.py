@@ -25,7 +25,7 @@ class NetworkPolicy(Policy):
     def begin(self, games: int) -> None:
         """Reset all histories and states: an episode starts in this many games."""
         super().begin(games)
-        self._state = torch.zeros(games, state_size(self._network), device="cpu")
+        self._state = torch.zeros(games, state_size(self.network), device="cpu")
 
     def reset(self, ids: ArrayLike) -> None:
         """Reset the histories and states of these games."""
@@ -41,7 +41,7 @@ class NetworkPolicy(Policy):
         features = torch.from_numpy(np.ascontiguousarray(rows))[None]
         with torch.no_grad():
             inputs = NetworkInputs(features, None, allowed, self._state)
-            logits, _, self._state = NetworkOutputs(*self._network(inputs))
+            logits, _, self._state = NetworkOutputs(*self.network(inputs))
         return logits[0].numpy()
 
     def _load_weights(self, arrays: Arrays) -> None:
@@ -60,8 +60,8 @@ class NetworkPolicy(Policy):
         )
         if not is_reference(settings.network):  # before memory is allocated for a stranger's sizes
             check_array_shapes(settings.network, self._spec, arrays)
-        self._network = make_network(settings.network, self._spec).eval()
-        load_network_arrays(self._network, arrays)
+        self.network = make_network(settings.network, self._spec).eval()
+        load_network_arrays(self.network, arrays)
 
     def _check_sizes(self) -> None:
         sizes = (self._spec.features, self._spec.actions)

@@ -64,6 +64,11 @@ class OnnxPolicy:
 
 
 def _check_inputs(path: Path, inputs: list[Any]) -> None:
+    if inputs and inputs[0].name == "features":
+        raise ValueError(
+            f"{path} takes features, as `cagepool export` writes it: evaluate its folder, "
+            f"{path.parent}, instead"
+        )
     sizes = (_core.OBSERVATION_SIZE, _core.ACTION_COUNT)
     fits = len(inputs) in (1, 2) and all(
         one.type in _DTYPES and len(one.shape) == 2 and one.shape[1] in (size, None)

@@ -113,7 +113,7 @@ class Policy:
         self.settings = PolicySettings.from_dict(settings)
         self._is_cage = self.settings.is_cage
         self._last_actions: Int64s | None = None
-        self._moments = feature_moments(arrays)
+        self.moments = feature_moments(arrays)
         self._load_weights(arrays)
         self.begin(1)
         self._check_sizes()
@@ -190,7 +190,7 @@ class Policy:
         self._activation = ACTIVATIONS[self.settings.ppo.activation]
 
     def _normalized(self, rows: Float32s) -> Float32s:
-        return rows if self._moments is None else normalize_features(rows, *self._moments)
+        return rows if self.moments is None else normalize_features(rows, *self.moments)
 
     def _advance(self, observations: Float32s) -> None:
         """Add the last actions and the observations to the histories of games past step one."""
@@ -216,15 +216,15 @@ class PolicyDefender:
 
     def __init__(self, policy: Policy) -> None:
         """Play this policy greedily."""
-        self._policy = policy
+        self.policy = policy
 
     def begin(self, batch: GameBatch) -> None:
         """Reset all histories: an episode starts in every game of the batch."""
-        self._policy.begin(batch.games)
+        self.policy.begin(batch.games)
 
     def act(self, batch: GameBatch) -> Int64s:
         """The most probable action in every game."""
-        return self._policy.act(batch.observations)
+        return self.policy.act(batch.observations)
 
 
 def feature_encoder(settings: PolicySettings, games: int) -> FeatureEncoder:

@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, Space
 
 from cagepool import _core, _optional
+from cagepool.envs.cage2_env import Cage2Env
 from cagepool.envs.native import NativeVectorEnv, VectorSettings
 from cagepool.envs.vector_args import Seed
 from cagepool.evaluate.defenders import GameBatch
@@ -38,6 +39,7 @@ with _optional.require(__name__, "ray", *REQUIRED):
     from ray.rllib.core.columns import Columns
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
     from ray.rllib.core.rl_module.rl_module import RLModule
+    from ray.tune.registry import register_env
 
 MINIBATCH_SIZE = 500
 MODULE_FOLDER = Path("learner_group", "learner", "rl_module", DEFAULT_MODULE_ID)
@@ -81,6 +83,20 @@ def ppo_config(
     config.learners(num_learners=0)
     config.debugging(seed=seed)
     return _set_training(config, batch_size)
+
+
+def register(name: str = "CAGE2") -> None:
+    """Register the game with RLlib, so that `"env": "CAGE2"` names it.
+
+    The settings of the game are RLlib's `env_config`. With RLlib's default, each env runner has
+    single games; with `gym_env_vectorize_mode="vector_entry_point"` it has one `RunnerPool`.
+    """
+    register_env(name, _make_env)
+
+
+def _make_env(context: Mapping[str, Any]) -> "RunnerPool | Cage2Env":
+    """A pool if RLlib asks for a number of games, else a single game."""
+    return RunnerPool(context) if "num_envs" in context else Cage2Env(**context)
 
 
 class RunnerPool(NativeVectorEnv):

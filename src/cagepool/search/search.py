@@ -31,12 +31,13 @@ from cagepool.sim.orders import ALL_ORDERS
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from cagepool.train.evaluation import evaluate_orders
+from cagepool.train.tracking import Callback
 
 UNIVERSAL = "universal"  # folder of the training of the order-conditioned policy
 REACH_EPISODES = 200  # per scripted defender, to find the host types that red compromises
 
 
-class SearchListener(runner.Listener, Protocol):
+class SearchListener(Callback, Protocol):
     """Callbacks of a search."""
 
     def on_training_start(
@@ -61,7 +62,7 @@ class TrainingExecutor(Protocol):
 class LocalExecutor:
     """Trains in this process, one run at a time."""
 
-    def __init__(self, listener: runner.Listener) -> None:
+    def __init__(self, listener: Callback) -> None:
         """Report updates to `listener`."""
         self._listener = listener
 
@@ -241,7 +242,7 @@ class _SearchLoop:
 
 
 def _make_executor(
-    config: SearchConfig, listener: runner.Listener
+    config: SearchConfig, listener: Callback
 ) -> AbstractContextManager[TrainingExecutor]:
     if config.env.backend != "ray":
         return nullcontext(LocalExecutor(listener))

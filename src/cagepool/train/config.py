@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type
 import numpy as np
 
 from cagepool import _core
-from cagepool._lookup import is_reference
+from cagepool._lookup import is_reference, suggestion
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import CAGE_ENVS
@@ -20,6 +20,8 @@ TrainBackend: TypeAlias = Literal[Backend, "ray"]
 Edition: TypeAlias = Literal["2.1", "leaderboard"]
 Settings: TypeAlias = Mapping[str, Mapping[str, Any]]  # values by group and name
 NETWORKS = ("mlp", "gru")
+TRACKERS = ("tensorboard", "wandb")
+DEFAULT_TRACKERS = ("tensorboard",)
 
 # Flat names, which command-line flags use too, where they differ from the field's name.
 _FLAT_NAMES = {("env", "id"): "env", ("order", "n_eval_episodes"): "order_eval_episodes"}
@@ -533,3 +535,19 @@ def _check_positive(name: str, value: float) -> None:
 def _check_share(name: str, value: float) -> None:
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be from 0 to 1, got {value}")
+
+
+def parse_trackers(text: str) -> tuple[str, ...]:
+    """Names of trackers from text such as `tensorboard,wandb`; `none` stands for no tracker.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in TRACKERS:
+            known = f"log must be none, or one or more of {', '.join(TRACKERS)} joined by a comma"
+            raise ValueError(f"{known}; got {name!r}{suggestion(name, TRACKERS)}")
+    return names

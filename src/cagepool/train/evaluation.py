@@ -107,7 +107,7 @@ class _OrderDefender(PolicyDefender):
 
     def begin(self, batch: Any) -> None:
         super().begin(batch)
-        self._policy.set_orders(self._order_numbers)
+        self.policy.set_orders(self._order_numbers)
 
 
 def _evaluate_batch(

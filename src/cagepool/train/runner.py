@@ -2,11 +2,11 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -15,10 +15,9 @@ from cagepool import runs
 from cagepool._stages import stage
 from cagepool.runs.schema import TrainingState, WorkflowFile
 from cagepool.sim import orders
-from cagepool.train.config import TrainConfig
+from cagepool.train.config import DEFAULT_TRACKERS, TrainConfig
 from cagepool.train.early_stopping import EarlyStopping
 from cagepool.train.evaluation import (
-    PeriodicScore,
     evaluate_orders,
     evaluate_weights,
     score_of_returns,
@@ -26,29 +25,10 @@ from cagepool.train.evaluation import (
 )
 from cagepool.train.logging import ResumePoint, Row, RunLogger
 from cagepool.train.ppo import Trainer, Update
+from cagepool.train.tracking import Callback, CallbackList, NullCallback, open_trackers
 
 # Errors of arrays and values that do not fit the trainer.
 _RESTORE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-
-
-class Listener(Protocol):
-    """Receives the progress of a run."""
-
-    def on_update(self, row: Row, /) -> None:
-        """Receive the metrics of an update."""
-
-    def on_evaluation(self, row: Row, score: PeriodicScore, /, *, is_best: bool) -> None:
-        """Receive the score of a periodic evaluation."""
-
-
-class NullListener:
-    """Listener that ignores the progress."""
-
-    def on_update(self, row: Row, /) -> None:
-        """Do nothing."""
-
-    def on_evaluation(self, row: Row, score: PeriodicScore, /, *, is_best: bool) -> None:
-        """Do nothing."""
 
 
 @dataclass
@@ -89,13 +69,20 @@ class Progress:
         )
 
 
-def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) -> bool:
+def train(
+    run: runs.Run,
+    callback: Callback | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    *,
+    log: Iterable[str] = DEFAULT_TRACKERS,
+) -> bool:
     """Train a run from its start or its last checkpoint to its end.
 
     Args:
         run: A new run, or one that was stopped or killed.
-        listener: Receives the progress.
+        callback: Receives the progress.
         should_stop: Asked after every update; on true, a checkpoint is written first.
+        log: Names of the trackers that log the run, see `config.TRACKERS`.
 
     Returns:
         Whether the run is finished.
@@ -113,7 +100,11 @@ def train(run: runs.Run, listener: Listener, should_stop: Callable[[], bool]) ->
             if resumed_at is None and config.run.start_from is not None:
                 _load_policy(trainer, run.path / config.run.start_from)
             logger = stack.enter_context(RunLogger(run, config.order, resumed_at))
-        is_finished = _Runner(run, trainer, logger, progress).train(listener, should_stop)
+            trackers = open_trackers(log, run, resumed_at)
+            for tracker in trackers:
+                stack.callback(tracker.close)
+        callbacks = CallbackList([*trackers, callback or NullCallback()])
+        is_finished = _Runner(run, trainer, logger, progress).train(callbacks, should_stop)
         if is_finished and config.order.order is not None:
             with stage("evaluation"):
                 _write_outcome(run, trainer, progress.early_stopping)
@@ -133,7 +124,7 @@ def _resume(run: runs.Run, trainer: Trainer) -> tuple[Progress, ResumePoint | No
         progress = Progress.from_dict(checkpoint.state["progress"])
     except _RESTORE_ERRORS as error:
         raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
-    return progress, ResumePoint(trainer.number, trainer.episodes)
+    return progress, ResumePoint(trainer.number, state.steps)
 
 
 def _load_policy(trainer: Trainer, folder: Path) -> None:
@@ -185,19 +176,19 @@ class _Runner:
         self._progress = progress
         self._config = trainer.config
 
-    def train(self, listener: Listener, should_stop: Callable[[], bool]) -> bool:
+    def train(self, callback: Callback, should_stop: Callable[[], bool]) -> bool:
         if self._progress.early_stopping.outcome is not None or self._progress.stop_reason:
             return True
         logged_at = saved_at = time.perf_counter()
         for update in self._trainer.updates():
             _check_finite(update)
             now = time.perf_counter()
-            row = self._log(update, now - logged_at, listener)
+            row = self._log(update, now - logged_at, callback)
             logged_at = now
             is_finished = self._is_finished(row)
             if is_finished or self._is_evaluation_due(update.episodes):
                 with stage("evaluation"):
-                    self._evaluate(row, listener)
+                    self._evaluate(row, callback)
             if is_finished or self._progress.stop_reason:
                 self._finish(row)
                 return True
@@ -209,7 +200,7 @@ class _Runner:
                 saved_at = now
         return True
 
-    def _log(self, update: Update, seconds: float, listener: Listener) -> Row:
+    def _log(self, update: Update, seconds: float, callback: Callback) -> Row:
         """Log an update that took so many seconds since the last one."""
         with stage("logging"):
             progress = self._progress
@@ -218,7 +209,7 @@ class _Runner:
             progress.seconds += seconds
             other_seconds = seconds - (update.wait_seconds + update.update_seconds)
             row = self._logger.log_update(update, progress.seconds, other_seconds)
-            listener.on_update(row)
+            callback.on_update(row)
             return row
 
     def _is_finished(self, row: Row) -> bool:
@@ -229,7 +220,7 @@ class _Runner:
     def _is_evaluation_due(self, episodes: int) -> bool:
         return episodes >= self._progress.evaluated_episodes + self._config.run.eval_interval
 
-    def _evaluate(self, row: Row, listener: Listener) -> None:
+    def _evaluate(self, row: Row, callback: Callback) -> None:
         """Evaluate the policy, and save it if it is the best so far."""
         progress, config = self._progress, self._config
         weights = self._trainer.weights()
@@ -252,8 +243,7 @@ class _Runner:
             with stage("checkpoint"):
                 self._run.save_checkpoint("best", weights, {**state, "score": score.score})
         with stage("logging"):
-            self._logger.log_evaluation(row, score, is_best=is_best)
-            listener.on_evaluation(row, score, is_best=is_best)
+            callback.on_evaluation(self._logger.log_evaluation(row, score, is_best=is_best))
 
     def _stop_reason(self, score: float) -> str:
         """Why an evaluation with this score ends the run; empty: the run goes on."""

@@ -83,7 +83,7 @@ def _train(name: str, inputs: Files) -> Files:
     with TemporaryDirectory() as folder:
         _write_files(Path(folder), inputs)
         run = runs.open_run(Path(folder) / name)
-        runner.train(run, runner.NullListener(), lambda: False)
+        runner.train(run)
         return _read_files(run.path, run.path)
 
 
