@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +170,13 @@ def test_a_folder_without_cyborg_is_reported_in_one_line(
     line = doctor._cyborg()
 
     assert line == f"none: a checkout of CAGE Challenge 2 must hold CybORG, got {tmp_path}"
+
+
+@pytest.mark.skipif(find_spec("CybORG") is not None, reason="CybORG is installed")
+def test_an_absent_cyborg_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(locate.VARIABLE, raising=False)
+
+    assert doctor._cyborg() == "none: it is not installed, and CAGEPOOL_CYBORG names no folder"
 
 
 @pytest.mark.parity

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from cagepool import _core
@@ -152,6 +153,8 @@ def _with_version(distribution: str) -> str:
 def _cyborg() -> str:
     """The CybORG that would be used. It is imported in another process: it may fail in any way."""
     source = f"the folder in {VARIABLE}" if os.environ.get(VARIABLE) else "installed"
+    if source == "installed" and find_spec("CybORG") is None:
+        return f"none: it is not installed, and {VARIABLE} names no folder"
     try:
         done = subprocess.run(
             [sys.executable, "-c", _CYBORG],
@@ -162,7 +165,7 @@ def _cyborg() -> str:
             timeout=_CYBORG_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return f"{source}, could not be imported within {_CYBORG_SECONDS} seconds"
+        return f"{source}, but not imported within {_CYBORG_SECONDS} seconds"
     if done.returncode == 0:
         return f"{source}, edition {done.stdout.strip()}"
     error = done.stderr.strip().splitlines()
