@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[1]
 PROJECT_PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 SHOWN_BY_BROWSERS = {".html", ".json", ".png", ".svg"}  # other files get the suffix .txt
 CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+# Weights in the search: a reader wants a task explained before every method of that name.
+BOOSTS = {"reference/": 0.3, "CHANGELOG": 0.3, "tutorials/": 1.5, "environments": 2.0}
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -40,6 +42,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Let links to files of the repository lead to their place in the site."""
     del config
     source = page.file.src_uri
+    for prefix, boost in BOOSTS.items():
+        if source.startswith(prefix):
+            page.meta["search"] = {"boost": boost}
     if source == "index.md":
         page.meta["hide"] = ["navigation"]
     elif source.startswith("coming-from/"):  # code side by side needs the room of the contents
