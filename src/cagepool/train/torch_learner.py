@@ -451,7 +451,8 @@ def use_threads(count: int) -> None:
 
 
 def _to_tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(array).to(device)
+    # Arrays from Ray's object store are read-only, which PyTorch does not support.
+    return torch.from_numpy(array if array.flags.writeable else array.copy()).to(device)
 
 
 def _clip_grad_norm(gradient: torch.Tensor, max_norm: float) -> float:

@@ -72,6 +72,7 @@ def results_of(path: Path) -> dict[str, Any]:
             id="workers",
             marks=pytest.mark.soak,
         ),
+        pytest.param({"network": "gru", "threads": 1}, id="gru", marks=pytest.mark.soak),
     ],
 )
 def test_one_actor_gives_the_same_results_as_none(tmp_path: Path, settings: dict[str, Any]) -> None:
@@ -111,6 +112,26 @@ def test_a_run_of_two_actors_resumes_to_the_same_results(
     assert command(["train", "--resume", str(run.path), "--ray-address", cluster.address]) == 0
 
     assert f"evaluate it with: cagepool evaluate {run.path}" in capsys.readouterr().out
+    assert results_of(run.path) == results_of(uninterrupted)
+
+
+@pytest.mark.soak
+def test_a_recurrent_policy_keeps_its_memory_when_a_node_is_killed(
+    cluster: TwoNodes, tmp_path: Path
+) -> None:
+    config = SHORT.with_settings(backend="ray", ray_actors=2, network="gru", threads=1)
+    uninterrupted = train_run(tmp_path / "uninterrupted", config)
+    updates = iter(range(3))
+
+    def kill() -> bool:
+        if next(updates, None) == 2:
+            cluster.kill_node()
+        return False
+
+    run = create_run(tmp_path / "run", config)
+    assert runner.train(run, NullListener(), kill)
+    cluster.replace_node()
+
     assert results_of(run.path) == results_of(uninterrupted)
 
 
