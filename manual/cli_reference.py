@@ -70,7 +70,7 @@ def _section(prog: str, flags: type[Any], train: str) -> str:
     return "\n".join(lines)
 
 
-def _parser(prog: str, flags: type[Any]) -> ArgumentParser:
+def _parser(prog: str, flags: type[Any]) -> Any:
     has_groups = any(is_dataclass(field.default_factory) for field in fields(flags))
     settings: dict[str, Any] = (
         {"default": flags(), "config": args.NESTED_FLAGS} if has_groups else {"config": args.FLAGS}

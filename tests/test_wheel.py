@@ -172,7 +172,7 @@ def test_wheels_are_portable_and_have_complete_metadata(dist: Path) -> None:
         assert re.fullmatch(rf"(manylinux\w+_{machine}\.?)+", platform)
         with ZipFile(wheel) as archive:
             (folder,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info" in name}
-            metadata = PathDistribution(ZipPath(archive, f"{folder}/")).metadata  # type: ignore[arg-type]
+            metadata = PathDistribution(ZipPath(archive, f"{folder}/")).metadata
             assert "cagepool/sim/golden/edition-2.1.npz" in archive.namelist()
         for field in ("Summary", "Author", "Keywords", "License-Expression", "Requires-Python"):
             assert metadata[field]

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import minari
 
@@ -68,7 +69,10 @@ def _contenders(config: DatasetsConfig) -> Iterator[MakeContender]:
     for name, (make, episodes) in makers.items():
 
         def contender(
-            stack: ExitStack, name: str = name, make: Callable = make, episodes: int = episodes
+            stack: ExitStack,
+            name: str = name,
+            make: Callable[..., Any] = make,
+            episodes: int = episodes,
         ) -> Contender:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             return Contender(

@@ -57,7 +57,7 @@ def train_variant(name: str, seed: int, episodes: int | None, folder: Path) -> d
     path = folder / name.replace(" ", "-") / f"seed{seed}"
     is_new = not path.exists()
     run = runs.create(path, config.as_dict(), "ablation") if is_new else runs.open_run(path)
-    runner.train(run, runner.NullListener(), lambda: False)
+    runner.train(run)
     table = score_table(PolicyDefender(load(path)), Trial(episodes=GAMES, seed=SEED))
     assert table.total is not None
     return {

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from tests.report.test_browser import CHROMIUM, FLAGS
 from tests.test_documents import ROOT
@@ -72,11 +72,13 @@ def open_page(browser: Browser, url: str, width: int) -> tuple[Page, list[str]]:
     page = browser.new_page(viewport={"width": width, "height": 850})
     strange: list[str] = []
     host = urlsplit(url).netloc
+
+    def note_request(request: Request) -> None:
+        if urlsplit(request.url).netloc not in ("", host):
+            strange.append(request.url)
+
     page.on("pageerror", lambda error: strange.append(str(error)))
-    page.on(
-        "request",
-        lambda request: urlsplit(request.url).netloc in ("", host) or strange.append(request.url),
-    )
+    page.on("request", note_request)
     page.goto(url)
     return page, strange
 
