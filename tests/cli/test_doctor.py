@@ -52,6 +52,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(self_check, "CHECKS", checks)
 
 
+NEED_TORCH = {"train", "search", "ray", "export", "wandb"}
+
+
 def extra_lines(text: str) -> dict[str, str]:
     """Lines of the section of extras, by extra."""
     section = text.partition("\nextras\n")[2].partition("\nCybORG\n")[0]
@@ -72,16 +75,18 @@ def test_the_whole_diagnosis_of_a_sound_installation_passes() -> None:
 @pytest.mark.parametrize(
     ("absent", "extras", "remedy"),
     [
-        (["tyro"], {"cli", "bench", "train", "search", "report", "ray"}, "pip install tyro, or"),
-        (["torch"], {"train", "search", "ray"}, "pip install torch, or"),
+        (["tyro"], {"cli", "bench", "report", "minari", *NEED_TORCH}, "pip install tyro, or"),
+        (["torch"], NEED_TORCH, "pip install torch, or"),
         (["psutil"], {"bench"}, "pip install psutil, or"),
         (["sklearn", "scikit_learn"], {"search"}, "pip install scikit-learn, or"),
         (["PIL", "pillow"], {"render"}, "pip install pillow, or"),
-        (["jinja2"], {"report"}, "pip install jinja2, or"),
+        (["jinja2"], {"report", "export"}, "pip install jinja2, or"),
         (["sb3_contrib"], {"sb3"}, "pip install sb3-contrib, or"),
         (["pettingzoo"], {"pettingzoo"}, "pip install pettingzoo, or"),
         (["onnxruntime"], {"onnx"}, "pip install onnxruntime, or"),
         (["ray"], {"ray"}, "pip install ray, or"),
+        (["wandb"], {"wandb"}, "pip install wandb, or"),
+        (["minari"], {"minari"}, "pip install minari, or"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -17,6 +17,7 @@ from cagepool.share.onnx_export import write_onnx
 from cagepool.sim.names import OFFICIAL_REDS
 from cagepool.types import Arrays
 from tests.evaluate.folders import make_run
+from tests.runs.test_old_folders import OLD_FOLDER
 
 GAMES = 20
 ROUNDING = 1e-4  # of logits: the two runtimes sum products in different orders
@@ -55,12 +56,12 @@ def check_games(policy: Policy, session: Any, red: str, steps: int = 100) -> int
 
 
 @pytest.mark.parametrize("red", OFFICIAL_REDS)
-@pytest.mark.parametrize("run_name", ["zoo:b_line", "zoo:best-2.1"], ids=["history", "belief"])
+@pytest.mark.parametrize("inputs", ["history", "belief"])
 def test_an_onnx_file_chooses_the_actions_of_its_policy(
-    run_name: str, red: str, tmp_path: Path
+    inputs: str, red: str, tmp_path: Path
 ) -> None:
-    policy = cagepool.load(run_name)
-    assert policy.settings.features.belief == (run_name == "zoo:best-2.1")
+    policy = cagepool.load("zoo:best-2.1" if inputs == "belief" else OLD_FOLDER)
+    assert policy.settings.features.belief == (inputs == "belief")
 
     compared = check_games(policy, make_session(policy, tmp_path / "policy.onnx"), red)
 

@@ -29,10 +29,13 @@ EXTRAS = {
     "sb3": "Stable-Baselines3, MaskablePPO and their models",
     "pettingzoo": "a red that learns too",
     "onnx": "policies in ONNX files",
+    "export": "cagepool export",
+    "wandb": "logs to Weights & Biases",
+    "minari": "cagepool record",
     "jax": "the games in JAX",
     "ray": "RLlib; training on several machines",
 }
-FOR_DEVELOPERS = ("dev",)
+FOR_DEVELOPERS = ("dev", "docs")
 _CYBORG_SECONDS = 60
 _CYBORG = """
 from cagepool.cyborg import locate
