@@ -13,8 +13,8 @@ nb::object take_exception() { return nb::borrow(nb::python_error().value()); }
 
 /// Call a Python function with one argument; invalid if it raised.
 nb::object call(nb::handle function, nb::handle argument) {
-  PyObject* given = argument.ptr();
-  return nb::steal(PyObject_Vectorcall(function.ptr(), &given, 1, nullptr));
+  const std::array<PyObject*, 1> given{argument.ptr()};
+  return nb::steal(PyObject_Vectorcall(function.ptr(), given.data(), given.size(), nullptr));
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ def test_most_rounds_of_a_noisy_measurement_decide(
 def test_a_small_gain_of_the_overhead_alone_is_no_reason_for_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(auto_backend, "measure_step", lambda _: StepCost(1e-6))
     set_times(monkeypatch, lambda _, cost: (1.0, 2.0 if cost.compute_s else 0.8))
     assert auto_backend.choose_backend([DummyEnv] * 20) == "sync"
 
