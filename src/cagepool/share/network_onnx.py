@@ -1,9 +1,10 @@
 """ONNX models of policies whose network is not an MLP, by the exporter of PyTorch."""
 
+import io
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import torch
@@ -86,11 +87,15 @@ def _example_inputs(policy: NetworkPolicy, encoder: FeatureEncoder) -> dict[str,
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress the warnings of PyTorch's exporter, which are about its own parts."""
+    """Suppress what PyTorch's exporter prints, which is about its own parts."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        with (
+            warnings.catch_warnings(),
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:
