@@ -29,7 +29,7 @@ PYTHON_BLOCK = re.compile(rf"^(?<!{AFTER_COMMANDS})```python\n(.*?)^```$", re.DO
 SAVED_FILE = re.compile(
     r"Save this as `(\w+\.py)`.*?^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE
 )
-COMMAND_BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)  # language, content
 PLACEHOLDER = re.compile(r"…|\b[A-Z]+\b|\[")
 
 CURRENT_PAGES = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which has old names
@@ -81,8 +81,9 @@ def python_blocks(page: str) -> list[str]:
 
 def block_commands(page: str) -> list[list[str]]:
     """Arguments of the commands of `cagepool` in the blocks of a page."""
-    blocks = COMMAND_BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    found = re.findall(r"^(?:\$ )?cagepool (.*)", "\n".join(blocks), re.MULTILINE)
+    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    text = "\n".join(content for language, content in blocks if not language)
+    found = re.findall(r"^(?:\$ )?cagepool (.*)", text, re.MULTILINE)
     return [shlex.split(arguments, comments=True) for arguments in found]
 
 

@@ -70,6 +70,7 @@ def browser() -> Iterator[Browser]:
 def open_page(browser: Browser, url: str, width: int) -> tuple[Page, list[str]]:
     """An open page, and its complaints and requests to other hosts."""
     page = browser.new_page(viewport={"width": width, "height": 850})
+    page.set_default_timeout(120_000)  # the first page of a browser takes half a minute under load
     strange: list[str] = []
     host = urlsplit(url).netloc
 
