@@ -20,7 +20,8 @@ from cagepool.bench import system_load
 from cagepool.evaluate import Trial, score_table
 from cagepool.evaluate.policy import PolicyDefender
 from cagepool.train import runner
-from cagepool.train.config import TrainConfig, preset_settings
+from cagepool.train.config import TrainConfig
+from cagepool.train.presets import preset_settings
 
 GAMES = 2000  # per red agent, in the evaluation
 SEED = 20_000  # of the evaluation

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.suites import recipe_ablation
-from cagepool.train.config import TrainConfig, preset_settings
+from cagepool.train.config import TrainConfig
+from cagepool.train.presets import preset_settings
 
 
 @pytest.mark.parametrize("name", recipe_ablation.VARIANTS)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from cagepool.envs.make import make_training_vec
-from cagepool.train.config import PRESETS, TrainConfig, preset_settings
+from cagepool.train.config import TrainConfig
+from cagepool.train.presets import PRESETS, preset_settings
 
 NAN, INFINITY = float("nan"), float("inf")
 

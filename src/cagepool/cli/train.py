@@ -44,15 +44,14 @@ from cagepool.runs.listing import replaced_actors
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import (
     DEFAULT_TRACKERS,
-    PRESETS,
     TRACKERS,
     EnvConfig,
     Settings,
     TrainConfig,
     merge_settings,
     parse_trackers,
-    preset_settings,
 )
+from cagepool.train.presets import PRESETS, preset_settings
 
 
 @dataclass(frozen=True, kw_only=True)

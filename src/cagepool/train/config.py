@@ -1,4 +1,4 @@
-"""Configuration of a training run: five groups of settings, their checks, and presets."""
+"""Configuration of a training run: five groups of settings and their checks."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -430,58 +430,10 @@ class TrainConfig:
         return settings
 
 
-# The return is the official score: no discount, and every reward counts once per length that is
-# still running. The belief is a sufficient statistic of what blue has seen, so that the observation
-# and its history add nothing; SleepAgent needs few games.
-_SCORE: Settings = {
-    "env": {
-        "n_envs": 400,
-        "lengths": "30,50,100",
-        "red_agent": "b_line:0.48+meander:0.48+sleep:0.04",
-    },
-    "ppo": {"n_minibatches": 8, "gamma": 1.0, "start_bias": "Restore=-2"},
-    "features": {
-        "belief": True,
-        "clock": True,
-        "hosts_restored": True,
-        "observation": False,
-        "scan_memory": False,
-        "last_action": False,
-        "time_left": False,
-        "actions": "lean",
-        "critic_inputs": "true",
-    },
-}
-
-
 def merge_settings(base: Settings, changes: Settings) -> dict[str, dict[str, Any]]:
     """Settings of `base`, replaced by those of `changes` where both have one."""
     groups = dict.fromkeys((*base, *changes))
     return {group: {**base.get(group, {}), **changes.get(group, {})} for group in groups}
-
-
-PRESETS: Mapping[str, Settings] = {
-    "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 100_000}}),
-    "best": merge_settings(
-        _SCORE,
-        {
-            "env": {"n_envs": 800},
-            "ppo": {"n_minibatches": 16, "hidden": [128, 64]},
-            "run": {"total_episodes": 400_000, "n_evals": 40, "n_eval_episodes": 2000},
-        },
-    ),
-}
-
-
-def preset_settings(name: str) -> Settings:
-    """Settings of a preset; docs/training.md has its scores.
-
-    Raises:
-        ValueError: no preset has that name.
-    """
-    if name not in PRESETS:
-        raise ValueError(f"preset must be one of {', '.join(PRESETS)}; got {name!r}")
-    return PRESETS[name]
 
 
 def _typed_settings(group: str, values: Any, groups: Mapping[str, Any]) -> dict[str, Any]:
