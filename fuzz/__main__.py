@@ -13,7 +13,7 @@ import numpy as np
 
 from fuzz.worker import run_cases, run_one
 
-HARNESSES = ("snapshots", "traces", "api", "run_folders")
+HARNESSES = ("snapshots", "traces", "api", "run_folders", "scenarios")
 FAILURES = Path("build/fuzz").absolute()
 HANG_S = 120.0  # a case takes milliseconds
 REPORT_S = 10.0

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.random import Generator
 
 from cagepool import _core
+from cagepool.scenarios import Layout, Scenario
 from cagepool.sim import dtypes, replay
+from cagepool.sim.scenario_tables import kind_numbers, pack_scenarios
+from fuzz.games import networks
 from fuzz.outcomes import refusal_allowed
 from fuzz.values import EXTREMES, chance, damaged_array, junk, pick, strange_array
 
@@ -27,12 +30,13 @@ METAS = (
 
 
 @cache
-def recordings() -> list[dict[str, Any]]:
-    """All golden traces."""
+def recordings() -> list[tuple[Scenario | None, dict[str, Any]]]:
+    """All golden traces with their networks; None: that of CAGE-2."""
+    by_name = {network.name: network for network in networks()}
     traces = []
-    for path in sorted(GOLDEN.glob("*.npz")):
+    for path in sorted((*GOLDEN.glob("*.npz"), *GOLDEN.glob("traces_scenarios/*.npz"))):
         with np.load(path) as arrays:
-            traces.append(dict(arrays))
+            traces.append((by_name.get(path.stem.rpartition("_")[0]), dict(arrays)))
     return traces
 
 
@@ -40,11 +44,14 @@ def run_case(rng: Generator) -> None:
     """Replay a few recorded episodes with some fields damaged, or bytes that are no recording."""
     if chance(rng, 0.2):
         return _replay_bytes(rng)
-    trace = _some_episodes(rng, pick(rng, recordings()))
+    if chance(rng, 0.2):
+        return _replay_tables(rng)
+    scenario, whole = recordings()[rng.integers(len(recordings()))]
+    trace = _some_episodes(rng, whole)
     for _ in range(int(rng.integers(4))):
         _damage_field(rng, trace)
     with refusal_allowed((ValueError, TypeError)):
-        replay(trace)
+        replay(trace, scenario=pick(rng, networks()) if chance(rng, 0.1) else scenario)
     return None
 
 
@@ -98,3 +105,27 @@ def _replay_bytes(rng: Generator) -> None:
     episodes, inputs, rows_out = arrays
     with refusal_allowed((ValueError, TypeError)):
         _core.replay(episodes=episodes, inputs=inputs, rows=rows_out)
+
+
+def _replay_tables(rng: Generator) -> None:
+    """Call the core itself, with tables of a network in which bytes are changed."""
+    scenario = pick(rng, networks())
+    layout = Layout.of([scenario])
+    tables = dtypes.as_bytes(pack_scenarios([scenario], layout)).copy()
+    for _ in range(int(rng.integers(1, 6))):
+        tables[0, rng.integers(tables.size)] = int(rng.integers(256))
+    episodes = np.zeros(2, dtypes.TRACE_EPISODE)
+    episodes["red"] = rng.integers(4, size=2)
+    inputs = np.zeros((2, 30), dtypes.TRACE_INPUT)
+    inputs["blue_action"] = rng.integers(len(layout.actions), size=inputs.shape)
+    for name in ("red_kind", "red_target", "exploit", "detected", "esc_pick", "decoy_pick"):
+        inputs[name] = rng.integers(-1, 7, size=inputs.shape)
+    rows = np.zeros(inputs.size, dtypes.SCENARIO_TRACE_ROW)
+    with refusal_allowed((ValueError, TypeError)):
+        _core.replay_scenario(
+            scenario=tables,
+            kinds=kind_numbers(layout),
+            episodes=dtypes.as_bytes(episodes),
+            inputs=dtypes.as_bytes(inputs),
+            rows=dtypes.as_bytes(rows),
+        )

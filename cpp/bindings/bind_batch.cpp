@@ -1,24 +1,8 @@
-// Python bindings of the batch of games and of the replay of traces.
+// Python bindings of batches of games and of the replay of traces.
 
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "bindings/buffers.hpp"
+#include "bindings/bound_batch.hpp"
 #include "bindings/module.hpp"
 #include "bindings/policy_arrays.hpp"
-#include "core/batch.hpp"
 #include "core/trace.hpp"
 #include "policy/rollout.hpp"
 #include "policy/true_state_features.hpp"
@@ -26,123 +10,13 @@
 using namespace nanobind::literals;
 
 namespace cagepool {
-
-template <>
-struct RowType<Counters> {
-  using Scalar = std::int32_t;
-  static constexpr std::size_t kColumns = kCounterCount;
-};
-
 namespace {
 
-template <class Element>
-void set_array(const Buffer& buffer, std::span<Element>& array) {
-  array = buffer.rows<Element>();
-}
-void set_array(const Buffer& buffer, ObservationArray& array) {
-  array = {};
-  if (buffer.has_type<std::uint8_t>()) {
-    array.bytes = buffer.rows<Observation<std::uint8_t>>();
-  } else {
-    array.floats = buffer.rows<Observation<float>>();
-  }
-}
-
-/// The arrays that a batch writes, by name. They stay alive as long as this lives.
-class OutputBuffers {
- public:
-  explicit OutputBuffers(const nb::dict& arrays) {
-    for_each_output([&](const auto& field) {
-      if (!arrays.contains(field.name))
-        throw std::invalid_argument("outputs must have an array `" + std::string(field.name) + "`");
-      const auto entry =
-          buffers_.emplace(field.name, std::make_unique<Buffer>(arrays[field.name], field.name));
-      set_array(*entry.first->second, spans_.*field.array);
-    });
-    for (const auto& [name, array] : arrays) {
-      if (!buffers_.contains(nb::cast<std::string>(name)))
-        throw std::invalid_argument("outputs must be arrays of a batch, got `" +
-                                    nb::cast<std::string>(name) + "`");
-    }
-  }
-
-  const Outputs& spans() const { return spans_; }
-  void replace(const char* name, std::unique_ptr<Buffer> buffer) {
-    buffers_[name] = std::move(buffer);
-  }
-
- private:
-  std::map<std::string_view, std::unique_ptr<Buffer>> buffers_;
-  Outputs spans_;
-};
-
-/// Name, possible NumPy types, columns and condition of one output.
-using OutputDescription =
-    std::tuple<const char*, std::vector<std::string>, std::size_t, OutputCondition>;
-
-template <class Element>
-OutputDescription description(const OutputField<std::span<Element>>& field) {
-  return {field.name,
-          {numpy_type<typename RowType<Element>::Scalar>()},
-          RowType<Element>::kColumns,
-          field.condition};
-}
-OutputDescription description(const OutputField<ObservationArray>& field) {
-  return {field.name,
-          {numpy_type<float>(), numpy_type<std::uint8_t>()},
-          kObservationSize,
-          field.condition};
-}
-
-std::vector<OutputDescription> output_fields() {
-  std::vector<OutputDescription> fields;
-  for_each_output([&](const auto& field) { fields.push_back(description(field)); });
-  return fields;
-}
-
-std::vector<GameConfig> configs_of(nb::handle array) {
-  const Buffer buffer(array, "configs", Buffer::Access::kRead);
-  const auto configs = buffer.rows<const GameConfig>();
-  return {configs.begin(), configs.end()};
-}
-
-// With fewer games, a step takes less time than releasing and acquiring the GIL.
-constexpr std::size_t kMinGamesToReleaseGil = 16;
-
-class BoundBatch {
- public:
-  BoundBatch(nb::handle configs, const nb::dict& outputs, Autoreset autoreset,
-             const ComplianceRule& rule, int threads)
-      : buffers_(outputs),
-        batch_(configs_of(configs), buffers_.spans(), autoreset, rule, threads) {}
-
-  Batch& batch() { return batch_; }
-
-  std::size_t step(nb::handle actions, nb::handle red_actions, nb::handle ids) {
-    const IntRow blue(actions, "actions");
-    const IntRow red(red_actions, "red_actions", true);
-    const IntRow games(ids, "ids", true);
-    const auto chosen = games.is_given() ? std::optional(games.span()) : std::nullopt;
-    std::optional<nb::gil_scoped_release> release;
-    if (blue.span().size() >= kMinGamesToReleaseGil) release.emplace();
-    return batch_.step(blue.span(), red.span(), chosen);
-  }
-
-  void redirect_observations(nb::handle observations) {
-    auto buffer = std::make_unique<Buffer>(observations, "observations");
-    ObservationArray array;
-    set_array(*buffer, array);
-    batch_.redirect_observations(array);
-    buffers_.replace("observations", std::move(buffer));
-  }
-
- private:
-  OutputBuffers buffers_;
-  Batch batch_;
-};
+using Cage2Batch = BoundBatch<Cage2>;
+using ScenarioBatch = BoundBatch<TableNetwork>;
 
 /// Copy a row of features and append those of the true state, for every game.
-void write_critic_features(BoundBatch& self, nb::handle features, nb::handle critic_features,
+void write_critic_features(Cage2Batch& self, nb::handle features, nb::handle critic_features,
                            bool final) {
   const Rows<const float> seen(features, "features");
   const Rows<float> out(critic_features, "critic_features");
@@ -205,7 +79,7 @@ class EpisodeArrays {
   std::vector<std::int64_t> length_copy_;
 };
 
-void play_steps(BoundBatch& self, MlpActor& actor, nb::handle parameters,
+void play_steps(Cage2Batch& self, MlpActor& actor, nb::handle parameters,
                 const FeatureEncoder& encoder, const std::vector<std::uint8_t>& actions,
                 std::size_t steps, nb::handle uniforms, nb::handle features, nb::handle masks,
                 nb::handle critic_features, nb::handle chosen, nb::handle log_probabilities,
@@ -252,12 +126,15 @@ void play_steps(BoundBatch& self, MlpActor& actor, nb::handle parameters,
   arrays.write_back();
 }
 
-nb::bytes save_snapshot(BoundBatch& self, std::int64_t id) {
+template <class Network>
+nb::bytes save_snapshot(BoundBatch<Network>& self, std::int64_t id) {
   const std::vector<std::uint8_t> bytes = self.batch().save(id);
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-void restore_games(BoundBatch& self, nb::handle ids, const nb::typed<nb::list, nb::bytes>& blobs) {
+template <class Network>
+void restore_games(BoundBatch<Network>& self, nb::handle ids,
+                   const nb::typed<nb::list, nb::bytes>& blobs) {
   std::vector<Blob> views;
   for (const nb::handle item : blobs) {
     if (!PyBytes_Check(item.ptr())) {
@@ -270,61 +147,48 @@ void restore_games(BoundBatch& self, nb::handle ids, const nb::typed<nb::list, n
   self.batch().restore(IntRow(ids, "ids").span(), views);
 }
 
-nb::bytes session_log(BoundBatch& self, std::int64_t id) {
-  const std::vector<Session> log = self.batch().session_log(id);
-  return nb::bytes(log.data(), log.size());
+template <class Network>
+nb::bytes session_log(BoundBatch<Network>& self, std::int64_t id) {
+  const auto log = self.batch().session_log(id);
+  return nb::bytes(log.data(), log.size() * sizeof(typename Network::Session));
 }
 
-void replay_trace(nb::handle episodes, nb::handle inputs, nb::handle rows) {
+std::vector<ScenarioTables> tables_of(nb::handle array) {
+  const Buffer buffer(array, "scenarios", Buffer::Access::kRead);
+  const auto tables = buffer.rows<const ScenarioTables>();
+  return {tables.begin(), tables.end()};
+}
+
+template <class Network>
+void replay_rows(const typename Network::Scenarios& scenarios, nb::handle episodes,
+                 nb::handle inputs, nb::handle rows) {
   const Buffer episode_rows(episodes, "episodes", Buffer::Access::kRead);
   const Buffer input_rows(inputs, "inputs", Buffer::Access::kRead);
   const Buffer step_rows(rows, "rows");
-  replay(episode_rows.rows<const TraceEpisode>(), input_rows.rows<const TraceInput>(),
-         step_rows.rows<TraceRow>());
+  replay<Network>(scenarios, episode_rows.rows<const TraceEpisode>(),
+                  input_rows.rows<const TraceInput>(), step_rows.rows<BasicTraceRow<Network>>());
 }
 
-}  // namespace
+void replay_trace(nb::handle episodes, nb::handle inputs, nb::handle rows) {
+  replay_rows<Cage2>({}, episodes, inputs, rows);
+}
 
-void bind_batch(nb::module_& m) {
-  nb::enum_<OutputCondition>(m, "OutputCondition", "Batches that have an output.")
-      .value("ALWAYS", OutputCondition::kAlways)
-      .value("SAME_STEP_RESET", OutputCondition::kSameStepReset)
-      .value("ORDER", OutputCondition::kOrder);
-  m.attr("TRUE_STATE_FEATURES") = true_state_feature_count();
-  m.def("output_fields", &output_fields,
-        "Arrays that a batch writes: name, possible NumPy types, columns, condition.");
-  m.def("replay", &replay_trace, nb::kw_only(), "episodes"_a, "inputs"_a, "rows"_a,
-        nb::sig("def replay(*, episodes: numpy.typing.NDArray[numpy.uint8], "
-                "inputs: numpy.typing.NDArray[numpy.uint8], "
-                "rows: numpy.typing.NDArray[numpy.uint8]) -> None"),
-        "Replay recorded games and write one row per step. Arguments are structs as rows of bytes: "
-        "trace_episode, trace_input and trace_row of `struct_layouts`.");
+void replay_scenario(nb::handle scenario, const std::vector<std::uint8_t>& kinds,
+                     nb::handle episodes, nb::handle inputs, nb::handle rows) {
+  std::vector<ScenarioTables> tables = tables_of(scenario);
+  check(tables.size() == 1, "a replay must have one scenario");
+  const std::size_t hosts = tables[0].host_count;
+  const auto networks = make_networks(std::move(tables), kinds, hosts, false);
+  replay_rows<TableNetwork>(networks.scenarios(), episodes, inputs, rows);
+}
 
-  nb::class_<BoundBatch>(m, "Batch", "Many games that are stepped together.")
-      .def(
-          "__init__",
-          [](BoundBatch* self, nb::handle configs, const nb::dict& outputs, Autoreset autoreset,
-             Knowledge knowledge, Definition definition, double lambda, int threads) {
-            new (self) BoundBatch(configs, outputs, autoreset,
-                                  ComplianceRule::make(knowledge, definition, lambda), threads);
-          },
-          nb::kw_only(), "configs"_a, "outputs"_a, "autoreset"_a, "knowledge"_a, "definition"_a,
-          "alignment_lambda"_a, "threads"_a,
-          nb::sig("def __init__(self, *, configs: numpy.typing.NDArray[numpy.uint8], "
-                  "outputs: dict[str, numpy.typing.NDArray[typing.Any]], autoreset: Autoreset, "
-                  "knowledge: Knowledge, definition: Definition, alignment_lambda: float, "
-                  "threads: int) -> None"),
-          "Create a batch that writes to these arrays.\n\n"
-          "Args:\n"
-          "    configs: One game_config of `struct_layouts` per game, as rows of bytes.\n"
-          "    outputs: All arrays of `output_fields`, by name.\n\n"
-          "Raises:\n"
-          "    TypeError: an array has another type or rank.\n"
-          "    ValueError: an array is missing, unknown or has another shape, or a value is not "
-          "valid.")
-      .def_prop_ro("games", [](BoundBatch& self) { return self.batch().games(); })
-      .def_prop_ro("threads", [](BoundBatch& self) { return self.batch().threads(); })
-      .def("step", &BoundBatch::step, "actions"_a.none(), "red_actions"_a.none() = nb::none(),
+/// Methods that batches of all networks have.
+template <class Network>
+void bind_games(nb::class_<BoundBatch<Network>>& batch) {
+  using Self = BoundBatch<Network>;
+  batch.def_prop_ro("games", [](Self& self) { return self.batch().games(); })
+      .def_prop_ro("threads", [](Self& self) { return self.batch().threads(); })
+      .def("step", &Self::step, "actions"_a.none(), "red_actions"_a.none() = nb::none(),
            "ids"_a.none() = nb::none(),
            nb::sig("def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: "
                    "numpy.typing.NDArray[numpy.int64] | None = None, ids: "
@@ -334,7 +198,7 @@ void bind_batch(nb::module_& m) {
            "Raises:\n    IndexError: an action or a game is out of range; no game was stepped.")
       .def(
           "reset",
-          [](BoundBatch& self, nb::handle ids, nb::handle seeds) {
+          [](Self& self, nb::handle ids, nb::handle seeds) {
             const IntRow games(ids, "ids");
             if (seeds.is_none()) return self.batch().reset(games.span(), std::nullopt);
             self.batch().reset(games.span(), Row<const std::uint64_t>(seeds, "seeds").span());
@@ -345,7 +209,7 @@ void bind_batch(nb::module_& m) {
           "Start new episodes; with seeds, the first ones of new random streams.")
       .def(
           "reseed",
-          [](BoundBatch& self, nb::handle ids, nb::handle seeds) {
+          [](Self& self, nb::handle ids, nb::handle seeds) {
             self.batch().reseed(IntRow(ids, "ids").span(),
                                 Row<const std::uint64_t>(seeds, "seeds").span());
           },
@@ -353,24 +217,91 @@ void bind_batch(nb::module_& m) {
           nb::sig("def reseed(self, ids: numpy.typing.NDArray[numpy.int64], "
                   "seeds: numpy.typing.NDArray[numpy.uint64]) -> None"),
           "Switch games to new random streams from their current step on.")
-      .def("redirect_observations", &BoundBatch::redirect_observations, "observations"_a,
+      .def("redirect_observations", &Self::redirect_observations, "observations"_a,
            nb::sig(
                "def redirect_observations(self, observations: numpy.typing.NDArray[typing.Any]) -> "
                "None"),
            "Write observations to another array of the same type and shape from now on.")
-      .def("save", &save_snapshot, "id"_a, "Return a snapshot of one game.")
-      .def("restore", &restore_games, "ids"_a.none(), "blobs"_a,
+      .def("save", &save_snapshot<Network>, "id"_a, "Return a snapshot of one game.")
+      .def("restore", &restore_games<Network>, "ids"_a.none(), "blobs"_a,
            nb::sig("def restore(self, ids: numpy.typing.NDArray[numpy.int64], "
                    "blobs: list[bytes]) -> None"),
            "Replace games by snapshots; no game changes if any snapshot is refused.")
-      .def("session_log", &session_log, "id"_a,
-           "Red's sessions of the episode, one byte each, in order of creation.")
+      .def("session_log", &session_log<Network>, "id"_a,
+           "Red's sessions of the episode, in order of creation: one byte each, two in a batch of "
+           "any "
+           "networks.")
       .def(
-          "stream_key", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).key; },
+          "stream_key", [](Self& self, std::int64_t id) { return self.batch().game(id).key; },
           "id"_a, "Key of the random stream of the game's episode.")
       .def(
-          "steps", [](BoundBatch& self, std::int64_t id) { return self.batch().game(id).step; },
-          "id"_a, "Steps played in the game's episode.")
+          "steps", [](Self& self, std::int64_t id) { return self.batch().game(id).step; }, "id"_a,
+          "Steps played in the game's episode.")
+      .def(
+          "write_trace_rows",
+          [](Self& self, nb::handle rows) {
+            self.batch().write_trace_rows(
+                Buffer(rows, "rows").template rows<BasicTraceRow<Network>>());
+          },
+          "rows"_a,
+          nb::sig("def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None"),
+          "Write the state of every game: the fields `s_*` of one trace row per game.");
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& m) {
+  nb::enum_<OutputCondition>(m, "OutputCondition", "Batches that have an output.")
+      .value("ALWAYS", OutputCondition::kAlways)
+      .value("SAME_STEP_RESET", OutputCondition::kSameStepReset)
+      .value("ORDER", OutputCondition::kOrder);
+  m.attr("TRUE_STATE_FEATURES") = true_state_feature_count();
+  m.def("output_fields", &output_fields<Cage2>,
+        "Arrays that a batch writes: name, possible NumPy types, columns, condition.");
+  m.def("scenario_output_fields", &output_fields<TableNetwork>,
+        "The same of a batch of any networks; columns 0: four per slot.");
+  m.def(
+      "kind_bit", [](BlueKind kind, int decoy) { return kind_bit(kind, decoy); }, "kind"_a,
+      "decoy"_a = 0, "Number of a kind of blue's actions; every decoy is one.");
+  m.def("replay_scenario", &replay_scenario, nb::kw_only(), "scenario"_a, "kinds"_a, "episodes"_a,
+        "inputs"_a, "rows"_a,
+        nb::sig("def replay_scenario(*, scenario: numpy.typing.NDArray[numpy.uint8], "
+                "kinds: collections.abc.Sequence[int], "
+                "episodes: numpy.typing.NDArray[numpy.uint8], "
+                "inputs: numpy.typing.NDArray[numpy.uint8], "
+                "rows: numpy.typing.NDArray[numpy.uint8]) -> None"),
+        "The same as `replay` in a network that is given, as one row of bytes.");
+  m.def("replay", &replay_trace, nb::kw_only(), "episodes"_a, "inputs"_a, "rows"_a,
+        nb::sig("def replay(*, episodes: numpy.typing.NDArray[numpy.uint8], "
+                "inputs: numpy.typing.NDArray[numpy.uint8], "
+                "rows: numpy.typing.NDArray[numpy.uint8]) -> None"),
+        "Replay recorded games and write one row per step. Arguments are structs as rows of bytes: "
+        "trace_episode, trace_input and trace_row of `struct_layouts`.");
+
+  nb::class_<Cage2Batch> batch(m, "Batch", "Many games of Scenario2 that are stepped together.");
+  batch.def(
+      "__init__",
+      [](Cage2Batch* self, nb::handle configs, const nb::dict& outputs, Autoreset autoreset,
+         Knowledge knowledge, Definition definition, double lambda, int threads) {
+        new (self) Cage2Batch({}, configs, outputs, autoreset,
+                              ComplianceRule::make(knowledge, definition, lambda), threads);
+      },
+      nb::kw_only(), "configs"_a, "outputs"_a, "autoreset"_a, "knowledge"_a, "definition"_a,
+      "alignment_lambda"_a, "threads"_a,
+      nb::sig("def __init__(self, *, configs: numpy.typing.NDArray[numpy.uint8], "
+              "outputs: dict[str, numpy.typing.NDArray[typing.Any]], autoreset: Autoreset, "
+              "knowledge: Knowledge, definition: Definition, alignment_lambda: float, "
+              "threads: int) -> None"),
+      "Create a batch that writes to these arrays.\n\n"
+      "Args:\n"
+      "    configs: One game_config of `struct_layouts` per game, as rows of bytes.\n"
+      "    outputs: All arrays of `output_fields`, by name.\n\n"
+      "Raises:\n"
+      "    TypeError: an array has another type or rank.\n"
+      "    ValueError: an array is missing, unknown or has another shape, or a value is not "
+      "valid.");
+  bind_games(batch);
+  batch
       .def("write_critic_features", &write_critic_features, "features"_a, "critic_features"_a,
            "final"_a = false,
            nb::sig("def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], "
@@ -403,15 +334,39 @@ void bind_batch(nb::module_& m) {
            "The arrays are those of a rollout: one row per step and game, with those of one step "
            "more in `features`, `masks` and `critic_features`.\n\n"
            "Raises:\n"
-           "    ValueError: an episode would end with these steps, or an array does not fit.")
-      .def(
-          "write_trace_rows",
-          [](BoundBatch& self, nb::handle rows) {
-            self.batch().write_trace_rows(Buffer(rows, "rows").rows<TraceRow>());
-          },
-          "rows"_a,
-          nb::sig("def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None"),
-          "Write the state of every game: the fields `s_*` of one trace row per game.");
+           "    ValueError: an episode would end with these steps, or an array does not fit.");
+  nb::class_<ScenarioBatch> wide(m, "ScenarioBatch",
+                                 "Many games of any networks that are stepped together.");
+  wide.def(
+      "__init__",
+      [](ScenarioBatch* self, nb::handle scenarios, const std::vector<std::uint8_t>& kinds,
+         std::size_t slots, bool draws_scenarios, nb::handle configs, const nb::dict& outputs,
+         Autoreset autoreset, Knowledge knowledge, double lambda, int threads) {
+        new (self) ScenarioBatch(
+            make_networks(tables_of(scenarios), kinds, slots, draws_scenarios), configs, outputs,
+            autoreset, ComplianceRule::make(knowledge, Definition::kHost, lambda), threads);
+      },
+      nb::kw_only(), "scenarios"_a, "kinds"_a, "slots"_a, "draws_scenarios"_a, "configs"_a,
+      "outputs"_a, "autoreset"_a, "knowledge"_a, "alignment_lambda"_a, "threads"_a,
+      nb::sig("def __init__(self, *, scenarios: numpy.typing.NDArray[numpy.uint8], "
+              "kinds: collections.abc.Sequence[int], slots: int, draws_scenarios: bool, "
+              "configs: numpy.typing.NDArray[numpy.uint8], "
+              "outputs: dict[str, numpy.typing.NDArray[typing.Any]], autoreset: Autoreset, "
+              "knowledge: Knowledge, alignment_lambda: float, threads: int) -> None"),
+      "Create a batch that writes to these arrays.\n\n"
+      "Args:\n"
+      "    scenarios: One scenario of `struct_layouts` per network, as rows of bytes.\n"
+      "    kinds: `kind_bit` of blue's kinds of actions, in the order of their indices.\n"
+      "    slots: Hosts in observations and in blue's actions.\n"
+      "    draws_scenarios: Draw a network for every episode; else game i plays network i modulo "
+      "their number.\n"
+      "    configs: One game_config of `struct_layouts` per game, as rows of bytes.\n"
+      "    outputs: All arrays of `scenario_output_fields`, by name.\n\n"
+      "Raises:\n"
+      "    TypeError: an array has another type or rank.\n"
+      "    ValueError: an array is missing, unknown or has another shape, or a value is not "
+      "valid.");
+  bind_games(wide);
 }
 
 }  // namespace cagepool

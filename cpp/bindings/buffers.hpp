@@ -53,10 +53,18 @@ struct RowType<Struct> {
   static constexpr std::size_t kColumns = sizeof(Struct);
 };
 template <class Value, std::size_t kSize>
-  requires std::is_class_v<std::array<Value, kSize>>
+  requires(!std::is_class_v<Value>)
 struct RowType<std::array<Value, kSize>> {
   using Scalar = Value;
   static constexpr std::size_t kColumns = kSize;
+};
+
+/// An array of structs or of arrays: its bytes.
+template <class Value, std::size_t kSize>
+  requires std::is_class_v<Value>
+struct RowType<std::array<Value, kSize>> {
+  using Scalar = std::uint8_t;
+  static constexpr std::size_t kColumns = kSize * sizeof(Value);
 };
 
 /// Memory of an object that supports Python's buffer protocol, C-contiguous. The object stays alive

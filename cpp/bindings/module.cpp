@@ -29,7 +29,7 @@ std::vector<int> host_loss_tenths() {
   for (int host = 0; host < kHostCount; ++host) {
     Game game{};
     game.privileged = bit(host);
-    tenths.push_back(penalty_tenths(game));
+    tenths.push_back(Cage2::penalty_tenths(game));
   }
   return tenths;
 }
@@ -73,6 +73,8 @@ NB_MODULE(_core, m) {
   m.attr("SUBNET_COUNT") = kSubnetCount;
   m.attr("ACTION_COUNT") = kActionCount;
   m.attr("RED_ACTION_COUNT") = kRedActionCount;
+  m.attr("MAX_HOSTS") = kMaxHosts;
+  m.attr("MAX_SUBNETS") = kMaxSubnets;
   m.attr("OBSERVATION_SIZE") = kObservationSize;
   m.attr("COUNTER_COUNT") = kCounterCount;
   m.attr("TYPE_COUNT") = kTypeCount;
@@ -87,11 +89,18 @@ NB_MODULE(_core, m) {
   m.attr("MAIL_PORT") = int{kMail};
   m.attr("TOP_EXPLOIT_SHARE") = kTopShare / 4294967296.0;
   m.attr("DETECTED_SHARE") = kDetectedShare / 4294967296.0;
-  m.attr("SESSION_HOST") = int{kSessionHost};
-  m.attr("SESSION_ALIVE") = int{kSessionAlive};
-  m.attr("SESSION_PRIVILEGED") = int{kSessionPrivileged};
-  m.attr("SESSION_SEEN") = int{kSessionSeen};
-  m.attr("SESSION_SSH") = int{kSessionSsh};
+  m.attr("SESSION_HOST") = int{Cage2::Bits::kHost};
+  m.attr("SESSION_ALIVE") = int{Cage2::Bits::kAlive};
+  m.attr("SESSION_PRIVILEGED") = int{Cage2::Bits::kPrivileged};
+  m.attr("SESSION_SEEN") = int{Cage2::Bits::kSeen};
+  m.attr("SESSION_SSH") = int{Cage2::Bits::kSsh};
+  // The same in batches of any networks, where a session is 16 bits.
+  m.attr("SCENARIO_SESSION_HOST") = int{TableNetwork::Bits::kHost};
+  m.attr("SCENARIO_SESSION_ALIVE") = int{TableNetwork::Bits::kAlive};
+  m.attr("SCENARIO_SESSION_PRIVILEGED") = int{TableNetwork::Bits::kPrivileged};
+  m.attr("SCENARIO_SESSION_SEEN") = int{TableNetwork::Bits::kSeen};
+  m.attr("SCENARIO_SESSION_SSH") = int{TableNetwork::Bits::kSsh};
+  m.attr("SCENARIO_SESSION_EXPLOIT_SHIFT") = TableNetwork::Bits::kExploitShift;
 
   nb::enum_<Edition>(m, "Edition", nb::is_arithmetic())
       .value("V21", Edition::k21)
@@ -114,7 +123,8 @@ NB_MODULE(_core, m) {
       .value("ANALYSE", BlueKind::kAnalyse)
       .value("REMOVE", BlueKind::kRemove)
       .value("DECOY", BlueKind::kDecoy)
-      .value("RESTORE", BlueKind::kRestore);
+      .value("RESTORE", BlueKind::kRestore)
+      .value("MISINFORM", BlueKind::kMisinform);
   nb::enum_<Autoreset>(m, "Autoreset")
       .value("NEXT_STEP", Autoreset::kNextStep)
       .value("SAME_STEP", Autoreset::kSameStep)

@@ -110,7 +110,8 @@ inline std::vector<Field> trace_input_fields() {
   return {
       field("blue_action", &TraceInput::blue_action), field("green_host", &TraceInput::green_host),
       field("red_target", &TraceInput::red_target),   field("exploit", &TraceInput::exploit),
-      field("detected", &TraceInput::detected),       field("esc_pick", &TraceInput::esc_pick)};
+      field("detected", &TraceInput::detected),       field("esc_pick", &TraceInput::esc_pick),
+      field("decoy_pick", &TraceInput::decoy_pick),   field("red_kind", &TraceInput::red_kind)};
 }
 
 inline std::vector<Field> trace_row_fields() {
@@ -136,6 +137,105 @@ inline std::vector<Field> trace_row_fields() {
           field("exploit", &TraceRow::exploit),
           field("detected", &TraceRow::detected),
           field("esc_pick", &TraceRow::esc_pick)};
+}
+
+inline std::vector<Field> wide_true_state_fields() {
+  using State = WideTrueState;
+  return {field("decoys", &State::decoys),
+          field("access", &State::access),
+          field("privileged", &State::privileged),
+          field("user_seen", &State::user_seen),
+          field("user_unseen", &State::user_unseen),
+          field("malware", &State::malware),
+          field("compromised", &State::compromised),
+          field("ot_running", &State::ot_running),
+          field("ot_pid_known", &State::ot_pid_known),
+          field("mail_immune", &State::mail_immune),
+          field("ot_service_known", &State::ot_service_known),
+          field("red", &State::red),
+          field("edition", &State::edition),
+          field("scenario", &State::scenario)};
+}
+
+inline std::vector<Field> wide_moves_fields() {
+  using Row = WideMoves;
+  return {field("blue_action", &Row::blue_action), field("blue_success", &Row::blue_success),
+          field("red_kind", &Row::red_kind),       field("red_target", &Row::red_target),
+          field("red_success", &Row::red_success), field("exploit", &Row::exploit),
+          field("detected", &Row::detected),       field("green_host", &Row::green_host),
+          field("decoy_pick", &Row::decoy_pick)};
+}
+
+inline std::vector<Field> wide_trace_row_fields() {
+  using Row = WideTraceRow;
+  return {field("obs", &Row::obs),
+          field("s_decoys", &Row::s_decoys),
+          field("s_red_ports", &Row::s_red_ports),
+          field("s_meander", &Row::s_meander),
+          field("reward_tenths", &Row::reward_tenths),
+          field("s_priv", &Row::s_priv),
+          field("s_user_seen", &Row::s_user_seen),
+          field("s_user_unseen", &Row::s_user_unseen),
+          field("s_malware", &Row::s_malware),
+          field("s_known_ip", &Row::s_known_ip),
+          field("s_known_host", &Row::s_known_host),
+          field("s_ot_running", &Row::s_ot_running),
+          field("s_ot_pid_known", &Row::s_ot_pid_known),
+          field("s_known_net", &Row::s_known_net),
+          field("s_ot_known", &Row::s_ot_known),
+          field("s_bline_pos", &Row::s_bline_pos),
+          field("blue_success", &Row::blue_success),
+          field("green_host", &Row::green_host),
+          field("decoy_pick", &Row::decoy_pick),
+          field("red_kind", &Row::red_kind),
+          field("red_target", &Row::red_target),
+          field("red_success", &Row::red_success),
+          field("exploit", &Row::exploit),
+          field("detected", &Row::detected),
+          field("esc_pick", &Row::esc_pick)};
+}
+
+/// Tables of a scenario. The services of hosts and the targets of B_lineAgent are rows of bytes.
+inline std::vector<Field> scenario_fields() {
+  using Tables = ScenarioTables;
+  return {field("hosts", &Tables::hosts),
+          field("agents", &Tables::agents),
+          field("monitored", &Tables::monitored),
+          field("open_hosts", &Tables::open_hosts),
+          field("gated_hosts", &Tables::gated_hosts),
+          field("gate", &Tables::gate),
+          field("meander_op", &Tables::meander_op),
+          field("meander_ent", &Tables::meander_ent),
+          field("impact_host", &Tables::impact_host),
+          field("b_line_users", &Tables::b_line_users),
+          field("open_nets", &Tables::open_nets),
+          field("gated_nets", &Tables::gated_nets),
+          field("blue_kinds", &Tables::blue_kinds),
+          field("host_count", &Tables::host_count),
+          field("subnet_count", &Tables::subnet_count),
+          field("entry", &Tables::entry),
+          field("playable_reds", &Tables::playable_reds),
+          field("blue_after_red", &Tables::blue_after_red),
+          field("blue_after_green", &Tables::blue_after_green),
+          field("same_slots", &Tables::same_slots),
+          field("green_hosts", &Tables::green_hosts),
+          field("windows", &Tables::windows),
+          field("mail", &Tables::mail),
+          field("ot", &Tables::ot),
+          field("reveals_ot", &Tables::reveals_ot),
+          field("initial_ip", &Tables::initial_ip),
+          field("initial_nets", &Tables::initial_nets),
+          field("services", &Tables::services),
+          field("b_line_targets", &Tables::b_line_targets),
+          field("revealed_hosts", &Tables::revealed_hosts),
+          field("revealed_nets", &Tables::revealed_nets),
+          field("confidentiality_tenths", &Tables::confidentiality_tenths),
+          field("availability_tenths", &Tables::availability_tenths),
+          field("subnet_hosts", &Tables::subnet_hosts),
+          field("type_hosts", &Tables::type_hosts),
+          field("slot_of_host", &Tables::slot_of_host),
+          field("host_of_slot", &Tables::host_of_slot),
+          field("hash", &Tables::hash)};
 }
 
 inline std::vector<Field> belief_fields() {
@@ -177,6 +277,10 @@ inline std::map<std::string, StructLayout> struct_layouts() {
           {"trace_episode", {sizeof(TraceEpisode), trace_episode_fields()}},
           {"trace_input", {sizeof(TraceInput), trace_input_fields()}},
           {"trace_row", {sizeof(TraceRow), trace_row_fields()}},
+          {"scenario_true_state", {sizeof(WideTrueState), wide_true_state_fields()}},
+          {"scenario_moves", {sizeof(WideMoves), wide_moves_fields()}},
+          {"scenario_trace_row", {sizeof(WideTraceRow), wide_trace_row_fields()}},
+          {"scenario", {sizeof(ScenarioTables), scenario_fields()}},
           {"belief", {sizeof(BeliefRow<double>), belief_fields()}},
           {"belief_state", {sizeof(BeliefState), belief_state_fields()}}};
 }

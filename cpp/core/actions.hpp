@@ -1,5 +1,6 @@
 #pragma once
-// Tables of blue's 145 actions (docs/rules.md, section 2) and red's 44, and the record of a step.
+// Tables of blue's 145 actions (docs/rules.md, section 2) and red's 44, the actions of other
+// networks, and the record of a step.
 
 #include <array>
 
@@ -9,28 +10,44 @@ namespace cagepool {
 
 inline constexpr int kActionCount = 145;
 
-enum class BlueKind : std::uint8_t { kSleep, kMonitor, kAnalyse, kRemove, kDecoy, kRestore };
+enum class BlueKind : std::uint8_t {
+  kSleep,
+  kMonitor,
+  kAnalyse,
+  kRemove,
+  kDecoy,
+  kRestore,
+  kMisinform
+};
 
-struct BlueAction {
+/// @tparam HostMask A set of hosts.
+/// @tparam DecoyBits A set of decoys.
+template <class HostMask, class DecoyBits>
+struct BasicBlueAction {
   BlueKind kind = BlueKind::kSleep;
   Byte host = 0;
-  Byte decoy_bit = 0;         // bit of the decoy; 0 if the host can never take it
+  DecoyBits decoy_bit = 0;    // bit of the decoy; 0 if the host can never take it
   Ports free_port = 0;        // port that no decoy may have opened
   Byte cost = 0;              // tenths
   Success default_success{};  // unless a decoy is placed
-  Mask analyse_host = 0;      // the host as a bit, if the action is of that kind
-  Mask remove_host = 0;
-  Mask restore_host = 0;
+  HostMask analyse_host = 0;  // the host as a bit, if the action is of that kind
+  HostMask remove_host = 0;
+  HostMask restore_host = 0;
   Byte decoy = 0;  // decoy id of rules 1.5
 };
+using BlueAction = BasicBlueAction<Mask, Byte>;
+
+/// Whether a host of this system can run a decoy (rules 1.5).
+constexpr bool fits_system(int decoy, bool windows) {
+  const bool windows_only = decoy == 1 || decoy == 3 || decoy == 5;
+  const bool linux_only = decoy == 2 || decoy == 7;
+  return windows ? !linux_only : !windows_only;
+}
 
 constexpr BlueAction make_decoy(int decoy, int host) {
   const HostFacts& facts = kHostFacts[static_cast<std::size_t>(host)];
   const Ports free_port = kDecoyFreePort[static_cast<std::size_t>(decoy)];
-  const bool windows_only = decoy == 1 || decoy == 3 || decoy == 5;
-  const bool linux_only = decoy == 2 || decoy == 7;
-  const bool possible =
-      (facts.listening & free_port) == 0 && (facts.windows ? !linux_only : !windows_only);
+  const bool possible = (facts.listening & free_port) == 0 && fits_system(decoy, facts.windows);
   return {.kind = BlueKind::kDecoy,
           .host = static_cast<Byte>(host),
           .decoy_bit = static_cast<Byte>(possible ? bit(decoy) : 0),
@@ -96,6 +113,17 @@ constexpr std::array<RedAction, kRedActionCount> make_red_actions() {
 }
 inline constexpr std::array<RedAction, kRedActionCount> kRedActions = make_red_actions();
 
+/// A blue action of any network: kind and slot (position in observations) of its host.
+struct LayoutAction {
+  BlueKind kind;
+  Byte slot;
+  Byte decoy;
+};
+/// Bit of `ScenarioTables::blue_kinds` for a kind of action; every decoy has one.
+constexpr int kind_bit(BlueKind kind, int decoy) {
+  return kind == BlueKind::kDecoy ? 8 + decoy : static_cast<int>(kind);
+}
+
 /// Actions of blue, green and red in one step and their outcomes; -1: none.
 struct Moves {
   Byte blue_action = 0;
@@ -108,5 +136,18 @@ struct Moves {
   std::int8_t green_host = -1;
 };
 static_assert(sizeof(Moves) == 8);
+
+/// The same in any network.
+struct WideMoves {
+  std::uint16_t blue_action = 0;
+  Success blue_success = Success::kUnknown;
+  RedKind red_kind = RedKind::kSleep;
+  std::int8_t red_target = -1;
+  Success red_success = Success::kUnknown;
+  std::int8_t exploit = -1;
+  std::int8_t detected = -1;
+  std::int8_t green_host = -1;
+  std::int8_t decoy_pick = -1;  // decoy id that Misinform placed
+};
 
 }  // namespace cagepool

@@ -2,12 +2,13 @@
 // Activity of hosts as blue's monitoring reports it: the network events of a step, by green and
 // red, become None, Scan or Exploit (docs/rules.md, section 7.2).
 
-#include "core/game.hpp"
+#include "core/networks.hpp"
 
 namespace cagepool {
 
 /// Network events that one agent causes on one host in a step, as far as the activity depends on
-/// them. A scan counts as its number of distinct ports: ports that occur twice never matter.
+/// them. A scan counts as its number of distinct ports; ports that occur twice matter only if there
+/// is no other.
 enum class HostEvents : std::uint8_t {
   kNone,
   kOne,           // one event
@@ -16,9 +17,11 @@ enum class HostEvents : std::uint8_t {
   kReverseShell,
   kScan1,  // one listening port
   kScan2,
-  kScan3,  // three or more
+  kScan3,       // three or more
+  kScan1Twice,  // one listening port, two entries
+  kScan1Often,  // one listening port, three or more entries
 };
-inline constexpr std::size_t kEventKinds = 8;
+inline constexpr std::size_t kEventKinds = 10;
 
 inline constexpr unsigned kActivityNone = 0;
 inline constexpr unsigned kActivityScan = 1;
@@ -26,16 +29,21 @@ inline constexpr unsigned kActivityExploit = 3;
 
 /// Activity of a host by green's events, red's events and whether blue placed a decoy there in this
 /// step.
-constexpr unsigned activity(HostEvents green, HostEvents red, bool decoy) {
-  constexpr std::array<unsigned, kEventKinds> kCount{0, 1, 2, 10, 2, 1, 2, 3};
-  constexpr std::array<unsigned, kEventKinds> kDistinct{0, 1, 1, 1, 2, 1, 2, 3};
+///
+/// @param new_port Red's exploit used a port that was not open when green scanned the host: blue
+///     opened it in between.
+constexpr unsigned activity(HostEvents green, HostEvents red, bool decoy, bool new_port = false) {
+  constexpr std::array<unsigned, kEventKinds> kCount{0, 1, 2, 10, 2, 1, 2, 3, 2, 3};
+  constexpr std::array<unsigned, kEventKinds> kDistinct{0, 1, 1, 1, 2, 1, 2, 3, 1, 1};
   const auto g = static_cast<std::size_t>(green);
   const auto r = static_cast<std::size_t>(red);
   const unsigned events = kCount[g] + kCount[r];
   const bool shell = red == HostEvents::kReverseShell;
-  // Green's scan covers all listening ports, so red adds no distinct port but that of the reverse
-  // shell.
-  const unsigned distinct = green == HostEvents::kNone ? kDistinct[r] : kDistinct[g] + shell;
+  // A scan covers all listening ports, so red adds no distinct port to green's but that of the
+  // reverse shell; of two scans, the later one may find a decoy more.
+  const unsigned distinct = green == HostEvents::kNone  ? kDistinct[r]
+                            : red >= HostEvents::kScan1 ? std::max(kDistinct[g], kDistinct[r])
+                                                        : kDistinct[g] + shell + new_port;
   if (events == 0) return kActivityNone;
   if (distinct >= 3) return kActivityScan;
   if (shell) return kActivityExploit;
@@ -60,17 +68,27 @@ constexpr ActivityTable make_activity_table() {
 inline constexpr ActivityTable kActivityTable = make_activity_table();
 
 /// Events of a port scan.
-inline HostEvents scan_events(Slot slot, std::size_t host) {
+template <class Network>
+inline HostEvents scan_events(BasicSlot<Network> slot, std::size_t host) {
+  const Network network = slot.network();
   const int ports =
-      std::popcount(unsigned{listening_ports(slot, host)}) + kHostFacts[host].other_ports;
+      std::popcount(unsigned{listening_ports(slot, host)}) + network.other_ports(host);
+  if constexpr (Network::kIsTable) {
+    if (ports == 0) return HostEvents::kNone;
+    const int entries = network.port_entries(host, slot.true_state().decoys[host]);
+    if (ports == 1 && entries > 1)
+      return entries == 2 ? HostEvents::kScan1Twice : HostEvents::kScan1Often;
+  }
   return static_cast<HostEvents>(static_cast<int>(HostEvents::kScan1) - 1 + std::min(ports, 3));
 }
 
-/// Enter the activity of a host in blue's table; returns its bits in the observation.
-inline std::uint64_t record_activity(Slot slot, int host, unsigned activity) {
+/// Enter the activity of a host in blue's table and in the observation.
+template <class Network>
+inline void record_activity(BasicSlot<Network> slot, int host, unsigned activity,
+                            typename Network::Table& activities) {
   if (activity == kActivityExploit)
     set_compromised(slot, host, kUserAccess);  // Q11: also from privileged
-  return std::uint64_t{activity} << (4 * host);
+  table_word(activities, host) |= std::uint64_t{activity} << nibble_shift(activities, host);
 }
 
 }  // namespace cagepool

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -54,28 +55,29 @@ void check_order(std::size_t id, Order order) {
                               std::to_string(kOrderCount) + ", got " + std::to_string(order));
 }
 
-/// Copy actions as bytes. Each is read once, since the caller's array may change meanwhile; throws
-/// std::out_of_range if one is not below `limit`.
+/// Copy actions in their narrow type. Each is read once, since the caller's array may change
+/// meanwhile; throws std::out_of_range if one is not below `limit`.
 ///
 /// @param ids Games of the actions, for the message.
+template <class Action>
 void copy_actions(std::span<const std::int64_t> given, std::span<const std::int64_t> ids,
-                  std::uint8_t limit, const char* name, std::vector<std::uint8_t>& copy) {
+                  std::size_t limit, const char* name, std::vector<Action>& copy) {
   copy.resize(given.size());
-  std::uint8_t* const out = copy.data();
+  Action* const out = copy.data();
   std::array<std::int64_t, kChunk> block;
   for (std::size_t begin = 0; begin < given.size(); begin += kChunk) {
     const std::size_t count = std::min(kChunk, given.size() - begin);
     std::memcpy(block.data(), &given[begin], count * sizeof(std::int64_t));
     // Without a branch per action; the action is searched for only if one is out of range.
     std::uint64_t bits = 0;
-    std::uint8_t largest = 0;
+    Action largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto narrow = static_cast<std::uint8_t>(block[i]);
+      const auto narrow = static_cast<Action>(block[i]);
       bits |= static_cast<std::uint64_t>(block[i]);
       largest = std::max(largest, narrow);
       out[begin + i] = narrow;
     }
-    if (bits <= 255 && largest < limit) continue;
+    if (bits <= std::numeric_limits<Action>::max() && largest < limit) continue;
     for (std::size_t i = 0; i < count; ++i) {
       if (block[i] >= 0 && std::cmp_less(block[i], limit)) continue;
       throw std::out_of_range("the " + std::string(name) + " of game " +
@@ -85,8 +87,9 @@ void copy_actions(std::span<const std::int64_t> given, std::span<const std::int6
   }
 }
 
+template <class Outputs>
 void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
-  for_each_output([&](const auto& field) {
+  for_each_output<Outputs>([&](const auto& field) {
     const bool is_present =
         field.condition == OutputCondition::kAlways ||
         (field.condition == OutputCondition::kSameStepReset && autoreset == Autoreset::kSameStep) ||
@@ -97,22 +100,84 @@ void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
     throw std::invalid_argument(std::string(field.name) + " must have " + std::to_string(wanted) +
                                 " rows, got " + std::to_string(size));
   });
-  const ObservationArray& finals = out.final_observations;
-  if (finals.size() != 0 && finals.is_bytes() != out.observations.is_bytes())
-    throw std::invalid_argument("final_observations must have the type of observations");
+  const auto& finals = out.final_observations;
+  if (finals.size() != 0 && (finals.is_bytes() != out.observations.is_bytes() ||
+                             finals.columns() != out.observations.columns()))
+    throw std::invalid_argument("final_observations must have type and columns of observations");
   for (std::size_t id = 0; id < out.orders.size(); ++id) check_order(id, out.orders[id]);
+}
+
+void check_networks(const BatchNetworks<Cage2>&, const Outputs&, const std::vector<GameConfig>&) {}
+
+/// Check that observations have a column for every slot, and that all red agents can play.
+void check_networks(const BatchNetworks<TableNetwork>& networks,
+                    const BasicOutputs<TableNetwork>& out, const std::vector<GameConfig>& configs) {
+  if (out.observations.columns() != 4 * networks.slots) {
+    throw std::invalid_argument("observations must have " + std::to_string(4 * networks.slots) +
+                                " columns, got " + std::to_string(out.observations.columns()));
+  }
+  for (std::size_t id = 0; id < configs.size(); ++id) {
+    for (std::size_t i = 0; i < networks.tables.size(); ++i) {
+      if (!networks.draws_scenarios() && i != id % networks.tables.size()) continue;
+      if ((configs[id].reds & ~networks.tables[i].playable_reds) == 0) continue;
+      throw std::invalid_argument("the reds of game " + std::to_string(id) +
+                                  " must be able to play scenario " + std::to_string(i));
+    }
+  }
 }
 
 }  // namespace
 
-Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset autoreset,
-             ComplianceRule rule, int threads)
-    : configs_(std::move(configs)), out_(outputs), autoreset_(autoreset), rule_(rule) {
+BatchNetworks<TableNetwork> make_networks(std::vector<ScenarioTables> tables,
+                                          std::span<const std::uint8_t> kinds, std::size_t slots,
+                                          bool draws_scenarios) {
+  check_tables(tables);
+  if (slots < 1 || slots > kMaxHosts) {
+    throw std::invalid_argument("slots must be from 1 to " + std::to_string(kMaxHosts) + ", got " +
+                                std::to_string(slots));
+  }
+  BatchNetworks<TableNetwork> networks{std::move(tables), {}, slots, draws_scenarios, {{}}};
+  for (const std::uint8_t kind : kinds) {
+    const int decoy = kind - kind_bit(BlueKind::kDecoy, 0);
+    if (decoy >= kDecoyCount || (decoy < 0 && kind > static_cast<int>(BlueKind::kMisinform)))
+      throw std::invalid_argument("there is no kind of action " + std::to_string(kind));
+    const auto blue_kind = decoy >= 0 ? BlueKind::kDecoy : static_cast<BlueKind>(kind);
+    const std::size_t count = blue_kind <= BlueKind::kMonitor ? 1 : slots;
+    for (std::size_t slot = 0; slot < count; ++slot) {
+      networks.actions.push_back({.kind = blue_kind,
+                                  .slot = static_cast<Byte>(slot),
+                                  .decoy = static_cast<Byte>(std::max(decoy, 0))});
+    }
+  }
+  const auto largest = [&networks](Byte ScenarioTables::* count) {
+    return int{std::ranges::max(networks.tables, {}, count).*count};
+  };
+  for (int net = 0; net < largest(&ScenarioTables::subnet_count); ++net)
+    networks.red_action_table.push_back({RedKind::kSweep, static_cast<std::int8_t>(net)});
+  for (const RedKind kind :
+       {RedKind::kScan, RedKind::kExploit, RedKind::kEscalate, RedKind::kImpact}) {
+    for (int host = 0; host < largest(&ScenarioTables::host_count); ++host)
+      networks.red_action_table.push_back({kind, static_cast<std::int8_t>(host)});
+  }
+  return networks;
+}
+
+template <class Network>
+BasicBatch<Network>::BasicBatch(BatchNetworks<Network> networks, std::vector<GameConfig> configs,
+                                const BasicOutputs<Network>& outputs, Autoreset autoreset,
+                                ComplianceRule rule, int threads)
+    : networks_(std::move(networks)),
+      configs_(std::move(configs)),
+      out_(outputs),
+      autoreset_(autoreset),
+      rule_(rule) {
   check_configs(configs_);
+  check_networks(networks_, out_, configs_);
   check_outputs(out_, configs_.size(), autoreset_);
   if (threads < 1)
     throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
   games_.resize(configs_.size());
+  for (std::size_t id = 0; id < games_.size(); ++id) networks_.assign(id, games_[id]);
   if (autoreset_ == Autoreset::kSameStep) final_games_.resize(configs_.size());
   is_named_.resize(configs_.size());
   all_ids_.resize(configs_.size());
@@ -128,17 +193,21 @@ Batch::Batch(std::vector<GameConfig> configs, const Outputs& outputs, Autoreset 
   if (threads > 1) thread_pool_.reset(std::make_unique<ThreadPool>(threads).release());
 }
 
-BatchView Batch::view() {
-  return {.store = {games_.data(), out_.true_state.data(), session_logs_.data(), session_capacity_},
+template <class Network>
+BasicBatchView<Network> BasicBatch<Network>::view() {
+  return {.store = {games_.data(), out_.true_state.data(), session_logs_.data(), session_capacity_,
+                    networks_.scenarios()},
           .configs = configs_.data(),
           .final_games = final_games_.data(),
           .autoreset = autoreset_,
           .rule = rule_,
           .takes_red_actions = takes_red_actions_,
+          .draws_scenarios = networks_.draws_scenarios(),
           .out = out_};
 }
 
-std::size_t Batch::checked_id(std::int64_t id) const {
+template <class Network>
+std::size_t BasicBatch<Network>::checked_id(std::int64_t id) const {
   if (id < 0 || static_cast<std::size_t>(id) >= games()) {
     throw std::out_of_range("a game's index must be below " + std::to_string(games()) + ", got " +
                             std::to_string(id));
@@ -146,7 +215,8 @@ std::size_t Batch::checked_id(std::int64_t id) const {
   return static_cast<std::size_t>(id);
 }
 
-std::span<const std::int64_t> Batch::copy_ids(std::span<const std::int64_t> ids) {
+template <class Network>
+std::span<const std::int64_t> BasicBatch<Network>::copy_ids(std::span<const std::int64_t> ids) {
   // One id more than there are games is enough to find one that is wrong or named twice.
   const std::span<const std::int64_t> copied = ids.first(std::min(ids.size(), games() + 1));
   ids_.assign(copied.begin(), copied.end());
@@ -164,12 +234,13 @@ std::span<const std::int64_t> Batch::copy_ids(std::span<const std::int64_t> ids)
   return ids_;
 }
 
-void Batch::reset(std::span<const std::int64_t> ids,
-                  std::optional<std::span<const std::uint64_t>> seeds) {
+template <class Network>
+void BasicBatch<Network>::reset(std::span<const std::int64_t> ids,
+                                std::optional<std::span<const std::uint64_t>> seeds) {
   const CallGuard guard(caller_, "batch");
   if (seeds) check_count("seed", seeds->size(), ids.size());
   ids = copy_ids(ids);
-  const BatchView batch = view();
+  const BasicBatchView<Network> batch = view();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
     if (games_[id].phase == Phase::kUnstarted) --unstarted_;
@@ -181,7 +252,9 @@ void Batch::reset(std::span<const std::int64_t> ids,
   }
 }
 
-void Batch::reseed(std::span<const std::int64_t> ids, std::span<const std::uint64_t> seeds) {
+template <class Network>
+void BasicBatch<Network>::reseed(std::span<const std::int64_t> ids,
+                                 std::span<const std::uint64_t> seeds) {
   const CallGuard guard(caller_, "batch");
   check_count("seed", seeds.size(), ids.size());
   ids = copy_ids(ids);
@@ -193,12 +266,13 @@ void Batch::reseed(std::span<const std::int64_t> ids, std::span<const std::uint6
   }
 }
 
-StepArgs Batch::copy_step_args(std::span<const std::int64_t> actions,
-                               std::span<const std::int64_t> red_actions,
-                               std::optional<std::span<const std::int64_t>> ids) {
+template <class Network>
+BasicStepArgs<Network> BasicBatch<Network>::copy_step_args(
+    std::span<const std::int64_t> actions, std::span<const std::int64_t> red_actions,
+    std::optional<std::span<const std::int64_t>> ids) {
   const std::span<const std::int64_t> games = ids ? copy_ids(*ids) : all_ids_;
   check_count("action", actions.size(), games.size());
-  copy_actions(actions, games, kActionCount, "action", actions_);
+  copy_actions(actions, games, networks_.action_count(), "action", actions_);
   if (takes_red_actions_ && red_actions.empty() && !games.empty()) {
     throw std::invalid_argument("red_actions must be given, since the caller plays red");
   }
@@ -208,7 +282,7 @@ StepArgs Batch::copy_step_args(std::span<const std::int64_t> actions,
   }
   if (takes_red_actions_) {
     check_count("red action", red_actions.size(), games.size());
-    copy_actions(red_actions, games, kRedActionCount, "red action", red_actions_);
+    copy_actions(red_actions, games, networks_.red_actions().size(), "red action", red_actions_);
   }
   if (out_.tracks_compliance()) copy_orders(ids ? std::optional(games) : std::nullopt);
   if (unstarted_ != 0 || autoreset_ == Autoreset::kDisabled) check_phases(games);
@@ -216,10 +290,12 @@ StepArgs Batch::copy_step_args(std::span<const std::int64_t> actions,
           .ids = games.data(),
           .actions = actions_.data(),
           .red_actions = takes_red_actions_ ? red_actions_.data() : nullptr,
+          .red_action_table = networks_.red_actions().data(),
           .orders = orders_.data()};
 }
 
-void Batch::copy_orders(std::optional<std::span<const std::int64_t>> ids) {
+template <class Network>
+void BasicBatch<Network>::copy_orders(std::optional<std::span<const std::int64_t>> ids) {
   orders_.resize(ids ? ids->size() : games());
   if (!ids) std::ranges::copy(out_.orders, orders_.begin());
   for (std::size_t i = 0; ids && i < orders_.size(); ++i)
@@ -229,7 +305,8 @@ void Batch::copy_orders(std::optional<std::span<const std::int64_t>> ids) {
     check_order(ids ? static_cast<std::size_t>((*ids)[i]) : i, orders_[i]);
 }
 
-void Batch::check_phases(std::span<const std::int64_t> ids) const {
+template <class Network>
+void BasicBatch<Network>::check_phases(std::span<const std::int64_t> ids) const {
   for (const std::int64_t id : ids) {
     const Phase phase = games_[static_cast<std::size_t>(id)].phase;
     if (phase == Phase::kUnstarted) {
@@ -243,12 +320,13 @@ void Batch::check_phases(std::span<const std::int64_t> ids) const {
   }
 }
 
-std::size_t Batch::step(std::span<const std::int64_t> actions,
-                        std::span<const std::int64_t> red_actions,
-                        std::optional<std::span<const std::int64_t>> ids) {
+template <class Network>
+std::size_t BasicBatch<Network>::step(std::span<const std::int64_t> actions,
+                                      std::span<const std::int64_t> red_actions,
+                                      std::optional<std::span<const std::int64_t>> ids) {
   const CallGuard guard(caller_, "batch");
-  const StepArgs args = copy_step_args(actions, red_actions, ids);
-  const Kernel kernel = kernel_for(args.batch);
+  const BasicStepArgs<Network> args = copy_step_args(actions, red_actions, ids);
+  const BasicKernel<Network> kernel = kernel_for(args.batch);
   const std::size_t count = actions.size();
   if (!thread_pool_ || count <= kChunk || !thread_pool_->is_of_this_process())
     return kernel(args, 0, count);
@@ -259,7 +337,9 @@ std::size_t Batch::step(std::span<const std::int64_t> actions,
   return ended;
 }
 
-void Batch::step_in_parts(std::size_t steps, const std::function<void(const BatchStepper&)>& play) {
+template <class Network>
+void BasicBatch<Network>::step_in_parts(
+    std::size_t steps, const std::function<void(const BasicBatchStepper<Network>&)>& play) {
   const CallGuard guard(caller_, "batch");
   if (takes_red_actions_ || out_.observations.is_bytes())
     throw std::invalid_argument("games that play on need a red agent and float32 observations");
@@ -271,35 +351,40 @@ void Batch::step_in_parts(std::size_t steps, const std::function<void(const Batc
                                 " steps; that of game " + std::to_string(id) + " does");
   }
   if (out_.tracks_compliance()) copy_orders(std::nullopt);
-  play(BatchStepper({.batch = view(),
-                     .ids = all_ids_.data(),
-                     .actions = nullptr,
-                     .red_actions = nullptr,
-                     .orders = orders_.data()}));
+  play(BasicBatchStepper<Network>({.batch = view(),
+                                   .ids = all_ids_.data(),
+                                   .actions = nullptr,
+                                   .red_actions = nullptr,
+                                   .red_action_table = nullptr,
+                                   .orders = orders_.data()}));
 }
 
-void Batch::redirect_observations(const ObservationArray& observations) {
+template <class Network>
+void BasicBatch<Network>::redirect_observations(const Observations<Network>& observations) {
   const CallGuard guard(caller_, "batch");
   if (observations.size() != out_.observations.size() ||
-      observations.is_bytes() != out_.observations.is_bytes()) {
+      observations.is_bytes() != out_.observations.is_bytes() ||
+      observations.columns() != out_.observations.columns()) {
     throw std::invalid_argument("observations must have the size and type of those they replace");
   }
   out_.observations = observations;
 }
 
-std::vector<std::uint8_t> Batch::save(std::int64_t id) {
+template <class Network>
+std::vector<std::uint8_t> BasicBatch<Network>::save(std::int64_t id) {
   const CallGuard guard(caller_, "batch");
   const std::size_t game = checked_id(id);
   if (out_.tracks_compliance()) check_order(game, out_.orders[game]);
   return save_game(view(), game);
 }
 
-void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs) {
+template <class Network>
+void BasicBatch<Network>::restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs) {
   const CallGuard guard(caller_, "batch");
   check_count("snapshot", blobs.size(), ids.size());
   ids = copy_ids(ids);
-  const BatchView batch = view();
-  std::vector<Snapshot> snapshots;  // all are read before any game changes
+  const BasicBatchView<Network> batch = view();
+  std::vector<BasicSnapshot<Network>> snapshots;  // all are read before any game changes
   for (const Blob blob : blobs) snapshots.push_back(read_snapshot(batch, blob));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
@@ -309,30 +394,38 @@ void Batch::restore(std::span<const std::int64_t> ids, std::span<const Blob> blo
   }
 }
 
-Game Batch::game(std::int64_t id) {
+template <class Network>
+typename Network::Game BasicBatch<Network>::game(std::int64_t id) {
   const CallGuard guard(caller_, "batch");
   return games_[checked_id(id)];
 }
 
-void Batch::read_states(const std::function<void(const BatchStates&)>& read) {
+template <class Network>
+void BasicBatch<Network>::read_states(
+    const std::function<void(const BasicBatchStates<Network>&)>& read) {
   const CallGuard guard(caller_, "batch");
   read({games_, out_.true_state, final_games_, out_.final_true_state});
 }
 
-std::vector<Session> Batch::session_log(std::int64_t id) {
+template <class Network>
+std::vector<typename Network::Session> BasicBatch<Network>::session_log(std::int64_t id) {
   const CallGuard guard(caller_, "batch");
   const std::size_t index = checked_id(id);
   if (games_[index].phase == Phase::kUnstarted) return {};
-  const GameStore store = view().store;
-  const SessionLog sessions = Slot{store, index}.session_log();
+  const BasicGameStore<Network> store = view().store;
+  const auto sessions = BasicSlot<Network>{store, index}.session_log();
   return {sessions.begin(), sessions.end()};
 }
 
-void Batch::write_trace_rows(std::span<TraceRow> rows) {
+template <class Network>
+void BasicBatch<Network>::write_trace_rows(std::span<BasicTraceRow<Network>> rows) {
   const CallGuard guard(caller_, "batch");
   check_count("row", rows.size(), games());
-  for (std::size_t id = 0; id < games(); ++id)
-    write_state(games_[id], out_.true_state[id], rows[id]);
+  const BasicGameStore<Network> store = view().store;
+  for (std::size_t id = 0; id < games(); ++id) write_state(BasicSlot<Network>{store, id}, rows[id]);
 }
+
+template class BasicBatch<Cage2>;
+template class BasicBatch<TableNetwork>;
 
 }  // namespace cagepool

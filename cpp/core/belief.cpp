@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/enumerated_draws.hpp"
+#include "core/snapshot_check.hpp"
 #include "core/step.hpp"
 
 namespace cagepool {
@@ -66,7 +67,7 @@ void reduce_b_line(Game& game) {
 }
 
 void reduce_meander(Game& game) {
-  update_meander(game);
+  update_meander(Cage2{}, game);
   game.last_success = Success::kTrue;  // of no action that it remembers
 }
 
@@ -91,16 +92,16 @@ struct Course {
 
 /// Sessions on each host of a set, added to a log; returns its end.
 inline Session* add_sessions(Mask hosts, Session flags, Session* end) {
-  for_each_host(hosts,
-                [&](int host) { *end++ = static_cast<Session>(host | kSessionAlive | flags); });
+  for_each_host(
+      hosts, [&](int host) { *end++ = static_cast<Session>(host | Cage2::Bits::kAlive | flags); });
   return end;
 }
 
 /// Write the sessions of a reduced game to a log; returns their number.
 inline std::size_t write_sessions(const Game& game, Session* log) {
-  Session* end =
-      add_sessions(static_cast<Mask>(game.privileged & ~bit(kUser0)), kSessionPrivileged, log);
-  end = add_sessions(game.user_seen, kSessionSeen, end);
+  Session* end = add_sessions(static_cast<Mask>(game.privileged & ~bit(kUser0)),
+                              Cage2::Bits::kPrivileged, log);
+  end = add_sessions(game.user_seen, Cage2::Bits::kSeen, end);
   end = add_sessions(game.user_unseen, Session{0}, end);
   return static_cast<std::size_t>(end - log);
 }

@@ -6,57 +6,79 @@
 
 namespace cagepool {
 
-/// Play Restore: remove red's sessions, files and all decoys from a host.
-inline void play_restore(Slot slot, int host) {
-  Game& game = slot.game();
-  TrueState& true_state = slot.true_state();
+/// Play Restore: remove red's sessions, files and all decoys from a host. Where blue has no agent,
+/// only blue's table changes.
+template <class Network>
+inline void play_restore(BasicSlot<Network> slot, int host) {
+  const Network network = slot.network();
+  auto& game = slot.game();
+  auto& true_state = slot.true_state();
   const auto h = static_cast<std::size_t>(host);
-  if (hosts_with_red(game) & bit(host)) restore_sessions(slot, host);
-  true_state.decoys[h] = 0;
-  game.malware = static_cast<Mask>(game.malware & ~bit(host));
-  true_state.malware[h] = 0;
   set_compromised(slot, host, kNotCompromised);
-  if (host == kOpServer0) {
-    game.outage_tenths = 0;
-    game.ot_pid_known = false;  // Q2
-    true_state.ot_running = 1;
-    true_state.ot_pid_known = 0;
-  } else if (host >= kUser3 && game.edition == Edition::kLeaderboard) {
-    game.mail_immune = static_cast<Byte>(game.mail_immune | bit(host - kUser3));
-    true_state.mail_immune = game.mail_immune;
-  }
+  if (!network.has_agent(host)) return;
+  if (hosts_with_red(game) & network.bit(host)) restore_sessions(slot, host);
+  true_state.decoys[h] = 0;
+  game.malware = static_cast<typename Network::Mask>(game.malware & ~network.bit(host));
+  true_state.malware[h] = 0;
+  if (network.runs_ot(host)) network.restart_ot(slot, host);
+  if (game.edition == Edition::kLeaderboard && network.runs_mail(host))
+    network.set_mail_immune(slot, host);
 }
 
 /// Play Remove: end the user-level sessions that blue has seen on a host.
-inline void play_remove(Slot slot, int host) {
-  const Game& game = slot.game();
-  if (game.user_seen & bit(host)) remove_sessions(slot, host);
+///
+/// @param spared Sessions that red opened earlier in this step, which blue has not seen yet.
+template <class Network>
+inline void play_remove(BasicSlot<Network> slot, int host, std::size_t spared) {
+  const Network network = slot.network();
+  const auto& game = slot.game();
+  if ((game.user_seen & network.bit(host)) != 0 && network.has_agent(host))
+    remove_sessions(slot, host, spared);
   if (compromised(game, host) != kNotCompromised) set_compromised(slot, host, kUnknownAccess);
 }
 
 /// Place a decoy if the port that it needs is free; returns whether it was placed.
-inline bool play_decoy(Slot slot, const BlueAction& action) {
+template <class Network>
+inline bool play_decoy(BasicSlot<Network> slot, const typename Network::Blue& action) {
   std::uint16_t& decoys = slot.true_state().decoys[action.host];
-  const bool is_free = (kPortsOfDecoys[decoys & 255u] & action.free_port) == 0;
+  const bool is_free = (Network::ports_of(decoys) & action.free_port) == 0;
   const bool placed = (action.decoy_bit != 0) & is_free;
   const unsigned added = unsigned{action.decoy_bit} * placed;
   const bool is_duplicate = (decoys & added) != 0;  // possible for Vsftpd only
   decoys = static_cast<std::uint16_t>(decoys | added);
-  if (is_duplicate && decoys < 0xFF00) [[unlikely]]
+  constexpr unsigned kMost = Network::kMostVsftpd;
+  if (is_duplicate && ((decoys >> 8) & kMost) < kMost) [[unlikely]]
     decoys = static_cast<std::uint16_t>(decoys + 256);
   return placed;
 }
 
+/// Draw the decoy of Misinform and make it the decoy of the action; returns its id, or -1 if no
+/// port is free (docs/scenarios.md, 1.5).
+template <class Draws>
+inline int draw_misinform(BasicSlot<TableNetwork> slot, TableNetwork::Blue& action,
+                          const Draws& draws) {
+  const unsigned choices =
+      slot.network().misinform_choices(action.host, slot.true_state().decoys[action.host]);
+  if (choices == 0) return -1;
+  const int drawn = draws.misinform_decoy(static_cast<std::uint8_t>(choices));
+  const MisinformDecoy& decoy = kMisinformDecoys[static_cast<std::size_t>(drawn)];
+  action.decoy_bit = decoy.bit;
+  action.free_port = decoy.port;
+  return decoy.id;
+}
+
 /// Callback for fixes where compliance is not tracked.
 struct IgnoreFixes {
-  void operator()(const Game&, Mask) const {}
+  template <class AnyGame, class HostMask>
+  void operator()(const AnyGame&, HostMask) const {}
 };
 
 /// Play blue's action; returns whether a decoy was placed. `on_fix` is called with the game before
 /// a Remove or Restore and with its host. Few branches: blue's choice is hard to predict, so every
 /// action runs the code of a decoy.
-template <class OnFix>
-inline bool play_blue_action(Slot slot, const BlueAction& action, const OnFix& on_fix) {
+template <class Network, class OnFix>
+inline bool play_blue_action(BasicSlot<Network> slot, const typename Network::Blue& action,
+                             std::size_t opened_before, const OnFix& on_fix) {
   const bool placed = play_decoy(slot, action);
   if (action.restore_host) [[unlikely]] {
     on_fix(slot.game(), action.restore_host);
@@ -64,7 +86,7 @@ inline bool play_blue_action(Slot slot, const BlueAction& action, const OnFix& o
   }
   if (action.remove_host) [[unlikely]] {
     on_fix(slot.game(), action.remove_host);
-    play_remove(slot, action.host);
+    play_remove(slot, action.host, opened_before);
   }
   return placed;
 }

@@ -17,24 +17,21 @@ constexpr std::uint64_t table_bits_of(Mask hosts) {
 }
 
 /// Hosts of the first threatened type, by order. User0 is a user host in the older definition only.
-constexpr PriorityHosts make_priority_hosts(Definition definition) {
-  std::array<Mask, kTypeCount> hosts = kTypeHosts;
+constexpr PriorityHosts make_priority_hosts(Definition definition, const FirstTypes& first_types) {
   const bool is_seed = definition == Definition::kSeed;
+  std::array<Mask, kTypeCount + 1> hosts{};
+  std::ranges::copy(kTypeHosts, hosts.begin());
   if (is_seed) hosts[kUserType] |= bit(kUser0);
+  hosts[kTypeCount] = is_seed ? kAllHosts : Mask{0};
   PriorityHosts table{};
-  std::array<std::size_t, kTypeCount> order{0, 1, 2, 3, 4};
-  for (auto& by_threats : table) {
-    for (unsigned threats = 0; threats < 1 << kTypeCount; ++threats) {
-      const auto first = std::ranges::find_if(
-          order, [threats](std::size_t type) { return ((threats >> type) & 1u) != 0; });
-      by_threats[threats] = first != order.end() ? hosts[*first] : is_seed ? kAllHosts : Mask{0};
-    }
-    std::ranges::next_permutation(order);
+  for (std::size_t order = 0; order < table.size(); ++order) {
+    for (std::size_t threats = 0; threats < table[order].size(); ++threats)
+      table[order][threats] = hosts[first_types[order][threats]];
   }
   return table;
 }
-constexpr PriorityHosts kPriorityHosts = make_priority_hosts(Definition::kHost);
-constexpr PriorityHosts kSeedPriorityHosts = make_priority_hosts(Definition::kSeed);
+constexpr PriorityHosts kPriorityHosts = make_priority_hosts(Definition::kHost, kFirstTypes);
+constexpr PriorityHosts kSeedPriorityHosts = make_priority_hosts(Definition::kSeed, kFirstTypes);
 
 }  // namespace
 

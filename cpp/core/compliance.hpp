@@ -8,11 +8,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/game.hpp"
+#include "core/networks.hpp"
 
 namespace cagepool {
 
-inline constexpr int kTypeCount = 5;  // defender, enterprise, op_server, op_host, user
 inline constexpr std::size_t kUserType = 4;
 inline constexpr std::array<Mask, kTypeCount> kTypeHosts{
     bit(kDefender), kEnterpriseServers, bit(kOpServer0),
@@ -21,6 +20,24 @@ inline constexpr std::array<Mask, kTypeCount> kTypeHosts{
 /// Index of a workflow order among all permutations of the host types, in lexicographic order.
 using Order = std::uint8_t;
 inline constexpr int kOrderCount = 120;
+
+/// The threatened type that an order puts first, [order][threatened types as bits]; kTypeCount: no
+/// type is threatened.
+using FirstTypes = std::array<std::array<Byte, 1 << kTypeCount>, kOrderCount>;
+constexpr FirstTypes make_first_types() {
+  FirstTypes table{};
+  std::array<Byte, kTypeCount> order{0, 1, 2, 3, 4};
+  for (auto& by_threats : table) {
+    for (unsigned threats = 0; threats < 1 << kTypeCount; ++threats) {
+      const auto first = std::ranges::find_if(
+          order, [threats](Byte type) { return ((threats >> type) & 1u) != 0; });
+      by_threats[threats] = first != order.end() ? *first : Byte{kTypeCount};
+    }
+    std::ranges::next_permutation(order);
+  }
+  return table;
+}
+inline constexpr FirstTypes kFirstTypes = make_first_types();
 
 /// Hosts of the threatened type that an order puts first, [order][threatened types as bits]; in the
 /// older definition all hosts if no type is threatened.
@@ -94,7 +111,8 @@ inline std::uint64_t red_masks(const Game& game) {
 
 /// Hosts that are threatened.
 template <Knowledge kKnowledge>
-inline Mask threatened_hosts(const Game& game, const ComplianceRule& rule) {
+inline Mask threatened_hosts(const Cage2& /*network*/, const Game& game,
+                             const ComplianceRule& rule) {
   if constexpr (kKnowledge == Knowledge::kTrue) return hosts_with_red(game) & rule.hosts;
   Mask hosts = 0;
   for (int host = 0; host < kHostCount; ++host) {
@@ -103,11 +121,61 @@ inline Mask threatened_hosts(const Game& game, const ComplianceRule& rule) {
   return hosts & rule.hosts;
 }
 
+/// Hosts of any network that have a type; others are never threatened.
+inline WideMask typed_hosts(const TableNetwork& network) {
+  WideMask hosts = 0;
+  for (const WideMask of_type : network.tables().type_hosts) hosts |= of_type;
+  return hosts;
+}
+
+template <Knowledge kKnowledge>
+inline WideMask threatened_hosts(const TableNetwork& network, const WideGame& game,
+                                 const ComplianceRule& /*rule*/) {
+  const WideMask typed = typed_hosts(network);
+  if constexpr (kKnowledge == Knowledge::kTrue) return hosts_with_red(game) & typed;
+  WideMask hosts = 0;
+  for (int host = 0; host < network.host_count(); ++host)
+    hosts |= WideMask{compromised(game, host) != kNotCompromised} << host;
+  return hosts & typed;
+}
+
 /// Whether any host is threatened.
 template <Knowledge kKnowledge>
-inline bool is_threatened(const Game& game, const ComplianceRule& rule) {
+inline bool is_threatened(const Cage2& /*network*/, const Game& game, const ComplianceRule& rule) {
   if constexpr (kKnowledge == Knowledge::kTrue) return (red_masks(game) & rule.session_masks) != 0;
   return (game.blue_table & rule.table_bits) != 0;
+}
+template <Knowledge kKnowledge>
+inline bool is_threatened(const TableNetwork& network, const WideGame& game,
+                          const ComplianceRule& rule) {
+  return threatened_hosts<kKnowledge>(network, game, rule) != 0;
+}
+
+/// Hosts that an order puts first if these hosts are threatened.
+inline Mask priority_hosts(const Cage2& /*network*/, const ComplianceRule& rule, Order order,
+                           Mask threatened) {
+  return (*rule.priority_hosts)[order][types_of(threatened)];
+}
+inline WideMask priority_hosts(const TableNetwork& network, const ComplianceRule& /*rule*/,
+                               Order order, WideMask threatened) {
+  const auto& type_hosts = network.tables().type_hosts;
+  unsigned types = 0;
+  for (std::size_t type = 0; type < type_hosts.size(); ++type)
+    types |= unsigned{(threatened & type_hosts[type]) != 0} << type;
+  const std::size_t first = kFirstTypes[order][types];
+  return first == type_hosts.size() ? 0 : type_hosts[first];
+}
+
+/// Hosts that comply without a session of red on them, and hosts whose fix is always wasted.
+inline Mask exempt_hosts(const Cage2& /*network*/, const ComplianceRule& rule) {
+  return rule.exempt;
+}
+inline WideMask exempt_hosts(const TableNetwork&, const ComplianceRule&) { return 0; }
+inline Mask wasted_hosts(const Cage2& /*network*/, const ComplianceRule& rule) {
+  return rule.always_wasted;
+}
+inline WideMask wasted_hosts(const TableNetwork& network, const ComplianceRule& /*rule*/) {
+  return ~typed_hosts(network);
 }
 
 /// lambda * compliance, rounded to the grid. Without branches: outcomes of fixes are hard to
@@ -138,13 +206,14 @@ inline constexpr std::array<Counters, 8> kFixCounts = [] {
 
 /// Count a fix of host `target`, before it is played; returns its alignment reward. Inline: a
 /// random blue fixes a host in every fifth step, and a call would cost as much as the body.
-template <Knowledge kKnowledge>
-inline double score_fix(const Game& game, Mask target, Order order, const ComplianceRule& rule,
+template <Knowledge kKnowledge, class Network>
+inline double score_fix(const Network& network, const typename Network::Game& game,
+                        typename Network::Mask target, Order order, const ComplianceRule& rule,
                         Counters& counters) {
-  const Mask hosts = threatened_hosts<kKnowledge>(game, rule);
-  const Mask priority = (*rule.priority_hosts)[order][types_of(hosts)];
-  const bool compliant = (target & priority & (hosts | rule.exempt)) != 0;
-  const bool always_wasted = (target & rule.always_wasted) != 0;
+  const auto hosts = threatened_hosts<kKnowledge>(network, game, rule);
+  const auto priority = priority_hosts(network, rule, order, hosts);
+  const bool compliant = (target & priority & (hosts | exempt_hosts(network, rule))) != 0;
+  const bool always_wasted = (target & wasted_hosts(network, rule)) != 0;
   const Counters& added =
       kFixCounts[unsigned{compliant} | unsigned{hosts == 0} << 1 | unsigned{always_wasted} << 2];
   const Counters before = counters;

@@ -27,23 +27,31 @@ struct GameConfig {
 };
 
 /// Pointers to the state and the outputs of a batch.
-struct BatchView {
-  GameStore store;
+template <class Network>
+struct BasicBatchView {
+  BasicGameStore<Network> store;
   GameConfig* configs;
-  Game* final_games;  // of the last episode that ended; only with Autoreset::kSameStep
+  // Of the last episode that ended; only with Autoreset::kSameStep.
+  typename Network::Game* final_games;
   Autoreset autoreset;
   ComplianceRule rule;
   bool takes_red_actions;
-  Outputs out;
+  bool draws_scenarios;  // for every episode; else a game keeps its network
+  BasicOutputs<Network> out;
 };
+using BatchView = BasicBatchView<Cage2>;
 
 /// Write an observation in the type of the batch.
-inline void write_observation(const BatchView& batch, std::size_t id, std::uint64_t bits) {
-  const ObservationArray& observations = batch.out.observations;
+template <class Network>
+inline void write_observation(const BasicBatchView<Network>& batch, std::size_t id,
+                              const typename Network::Table& table) {
+  const auto& observations = batch.out.observations;
+  const Network network = BasicSlot<Network>{batch.store, id}.network();
   if (observations.is_bytes()) {
-    expand_observation(bits, observations.bytes[id].data());
+    write_values(network, table, observations.columns(),
+                 observations.template row<std::uint8_t>(id));
   } else {
-    expand_observation(bits, observations.floats[id].data());
+    write_values(network, table, observations.columns(), observations.template row<float>(id));
   }
 }
 
@@ -62,22 +70,31 @@ inline Red draw_red(const GameConfig& config, std::uint32_t random) {
   return drawn;
 }
 
-/// Start the next episode of a game: random stream, red agent, initial state.
-inline void start_episode(const BatchView& batch, std::size_t id) {
+/// Start the next episode of a game: random stream, network, red agent, initial state.
+template <class Network>
+inline void start_episode(const BasicBatchView<Network>& batch, std::size_t id) {
+  const BasicSlot<Network> slot{batch.store, id};
   GameConfig& config = batch.configs[id];
   const std::uint64_t key = episode_key(config.seed, config.next_episode++);
-  const Red red = draw_red(config, static_cast<std::uint32_t>(random_word(key, 0, 3)));
-  initialize_game({batch.store, id}, key, config.horizon, red, config.edition, config.green != 0);
+  const std::uint64_t word = random_word(key, 0, 3);
+  if constexpr (Network::kIsTable) {
+    const auto networks = static_cast<std::uint32_t>(batch.store.scenarios.tables.size());
+    if (batch.draws_scenarios)
+      slot.game().scenario = uniform_below(static_cast<std::uint32_t>(word >> 32), networks);
+  }
+  const Red red = draw_red(config, static_cast<std::uint32_t>(word));
+  initialize_game(slot, key, config.horizon, red, config.edition, config.green != 0);
   if (batch.out.tracks_compliance()) batch.out.counters[id] = {};
 }
 
 /// Start the next episode and write its first observation, with a reward of 0.
-inline void reset_game(const BatchView& batch, std::size_t id) {
+template <class Network>
+inline void reset_game(const BasicBatchView<Network>& batch, std::size_t id) {
   start_episode(batch, id);
-  write_observation(batch, id, 0);
+  write_observation(batch, id, typename Network::Table{});
   batch.out.rewards[id] = 0.0;
   batch.out.truncations[id] = false;
-  batch.out.moves[id] = Moves{};
+  batch.out.moves[id] = {};
   if (batch.out.tracks_compliance()) batch.out.alignment[id] = 0.0;
 }
 

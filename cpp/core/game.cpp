@@ -1,11 +1,43 @@
 #include "core/game.hpp"
 
-namespace cagepool {
+#include "core/networks.hpp"
 
-void initialize_game(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
-                     bool green) {
-  Game& game = slot.game();
-  game = Game{};
+namespace cagepool {
+namespace {
+
+/// State of the OTService and of the session 0 of red, beside the parts that all networks share.
+void initialize_hosts(const Cage2& /*network*/, Game& game, TrueState& true_state) {
+  game.ot_pid_known = true;
+  true_state.ot_running = 1;
+  true_state.ot_pid_known = 1;
+}
+
+void initialize_hosts(const TableNetwork& network, WideGame& game, WideTrueState& true_state) {
+  game.ot_pid_known = network.tables().ot;
+  for (int host = 0; host < network.host_count(); ++host) {
+    const bool runs_ot = network.runs_ot(host);
+    true_state.ot_running[static_cast<std::size_t>(host)] = runs_ot;
+    true_state.ot_pid_known[static_cast<std::size_t>(host)] = runs_ot;
+  }
+  true_state.scenario = game.scenario;
+}
+
+void clear_game(Game& game) { game = Game{}; }
+void clear_game(WideGame& game) {
+  const std::uint32_t scenario = game.scenario;
+  game = WideGame{};
+  game.scenario = scenario;
+}
+
+}  // namespace
+
+template <class Network>
+void initialize_game(BasicSlot<Network> slot, std::uint64_t key, std::uint16_t horizon, Red red,
+                     Edition edition, bool green) {
+  const Network network = slot.network();
+  const int entry = network.entry();
+  auto& game = slot.game();
+  clear_game(game);
   game.key = key;
   game.horizon = horizon;
   game.red = red;
@@ -13,22 +45,25 @@ void initialize_game(Slot slot, std::uint64_t key, std::uint16_t horizon, Red re
   game.green = green;
   game.phase = Phase::kRunning;
   game.sessions = 1;
-  game.privileged = bit(kUser0);
-  game.known_ip = bit(kUser0);
-  game.known_host = bit(kUser0);
-  game.known_nets = static_cast<Byte>(bit(kUserNet));
-  game.ot_pid_known = true;
+  game.privileged = network.bit(entry);
+  game.known_ip = network.initial_ip();
+  game.known_host = network.bit(entry);
+  game.known_nets = static_cast<decltype(game.known_nets)>(network.initial_nets());
   game.last_success = Success::kUnknown;
   game.user_pick = kNoHost;
+  network.count_privileged(game, entry, false, true);
 
-  TrueState& true_state = slot.true_state();
-  true_state = TrueState{};
-  true_state.access[kUser0] = 2;
-  true_state.privileged[kUser0] = 1;
-  true_state.ot_running = 1;
-  true_state.ot_pid_known = 1;
+  auto& true_state = slot.true_state();
+  true_state = {};
+  true_state.access[static_cast<std::size_t>(entry)] = 2;
+  true_state.privileged[static_cast<std::size_t>(entry)] = 1;
   true_state.red = red;
   true_state.edition = edition;
+  initialize_hosts(network, game, true_state);
 }
+
+template void initialize_game(BasicSlot<Cage2>, std::uint64_t, std::uint16_t, Red, Edition, bool);
+template void initialize_game(BasicSlot<TableNetwork>, std::uint64_t, std::uint16_t, Red, Edition,
+                              bool);
 
 }  // namespace cagepool

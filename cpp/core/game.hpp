@@ -1,13 +1,14 @@
 #pragma once
 // State of one game (docs/rules.md, section 3), in three parts: `Game`, which every step reads;
-// `TrueState`, which is exported to Python; `SessionLog`, red's sessions. The last two change only
-// when a host changes.
+// `TrueState`, which is exported to Python; the log of red's sessions. The last two change only
+// when a host changes. `WideGame` and `WideTrueState` are those of any network.
 
 #include <algorithm>
 #include <span>
 #include <type_traits>
 
 #include "core/actions.hpp"
+#include "core/scenario_tables.hpp"
 
 namespace cagepool {
 
@@ -92,52 +93,88 @@ static_assert(std::is_trivially_copyable_v<TrueState>);
 /// One byte per session of the episode, in order of creation; entry i has id i + 1 (id 0 is red's
 /// foothold).
 using Session = Byte;
-inline constexpr Session kSessionHost = 0x0F;
-inline constexpr Session kSessionAlive = 0x10;
-inline constexpr Session kSessionPrivileged = 0x20;
-inline constexpr Session kSessionSeen = 0x40;
-inline constexpr Session kSessionSsh = 0x80;
-/// The sessions of an episode so far. A step opens at most one, so the capacity is the horizon.
-using SessionLog = std::span<Session>;
+using WideSession = std::uint16_t;
 
-/// Arrays with the parts of many games. A step reads `Game` always and the other parts only when
-/// needed.
-struct GameStore {
-  Game* games;
-  TrueState* true_states;
-  Session* session_logs;
-  std::size_t session_capacity;  // per game
+/// Flags of a session in the log.
+template <class Word, int kHostBits>
+struct SessionBits {
+  static constexpr Word kHost = (1u << kHostBits) - 1;
+  static constexpr Word kAlive = 1u << kHostBits;
+  static constexpr Word kPrivileged = 2u << kHostBits;
+  static constexpr Word kSeen = 4u << kHostBits;
+  static constexpr Word kSsh = 8u << kHostBits;
+  static constexpr int kExploitShift = kHostBits + 4;  // where the word has room for the exploit
+  static constexpr bool kHasExploit = 8 * sizeof(Word) >= kExploitShift + 3;
 };
 
-/// One game of a store.
-struct Slot {
-  const GameStore& store;
-  std::size_t id;
+/// Blue's table of any network: one nibble per host.
+using WideTable = std::array<std::uint64_t, kMaxHosts / 16>;
 
-  Game& game() const { return store.games[id]; }
-  TrueState& true_state() const { return store.true_states[id]; }
-  SessionLog session_log() const {
-    return {store.session_logs + id * store.session_capacity, game().sessions - 1u};
-  }
+/// `Game` of any network. Members of the same name have the same meaning.
+struct WideGame {
+  std::uint64_t key;
+  WideTable blue_table;
+  WideTable observation;
+  std::int32_t return_tenths;
+  std::uint32_t scenario;  // index in the batch; stays over episodes
+  std::uint16_t step;
+  std::uint16_t horizon;
+  std::uint16_t sessions;
+  std::uint16_t known_nets;
+  std::uint16_t swept;
+  std::int16_t loss_tenths;    // confidentiality of the hosts of `privileged`
+  std::int16_t outage_tenths;  // availability of the hosts of `ot_stopped`
+  Success last_success;
+  Red red;
+  Edition edition;
+  Phase phase;
+  Byte position;
+  Byte user_pick;  // host; kNoHost before the draw
+  bool green;
+  bool ot_service_known;
+  bool last_scan_empty;
+  bool reached_12;
+
+  WideMask privileged;
+  WideMask user_seen;
+  WideMask user_unseen;
+  WideMask malware;
+  WideMask known_ip;
+  WideMask known_host;
+  WideMask scanned;
+  WideMask exploited;
+  WideMask escalated;
+  WideMask mapped;
+  WideMask last_exploit;
+  WideMask last_host;
+  WideMask ports_known;   // hosts whose ports red has seen; some have no exploit port
+  WideMask ot_stopped;    // hosts whose OTService red has stopped
+  WideMask ot_pid_known;  // hosts whose OTService can be stopped
+  WideMask mail_immune;
+  std::array<Ports, kMaxHosts> red_ports;
 };
+static_assert(std::is_trivially_copyable_v<WideGame>);
 
-/// Set a game to its initial state (rules 3.3).
-void initialize_game(Slot slot, std::uint64_t key, std::uint16_t horizon, Red red, Edition edition,
-                     bool green);
-
-/// Hosts on which red has a session.
-inline Mask hosts_with_red(const Game& game) {
-  return game.privileged | game.user_seen | game.user_unseen;
-}
-
-/// Ports that decoys open on a host.
-inline Ports decoy_ports(Slot slot, std::size_t host) {
-  return kPortsOfDecoys[slot.true_state().decoys[host] & 255u];
-}
-
-inline Ports listening_ports(Slot slot, std::size_t host) {
-  return kHostFacts[host].listening | decoy_ports(slot, host);
-}
+/// `TrueState` of any network.
+struct WideTrueState {
+  // Bit i: decoy i; bits 8 to 13: number of further Vsftpd; kFalseSmss, kFalseSvchost.
+  std::array<std::uint16_t, kMaxHosts> decoys;
+  std::array<Byte, kMaxHosts> access;
+  std::array<Byte, kMaxHosts> privileged;
+  std::array<Byte, kMaxHosts> user_seen;
+  std::array<Byte, kMaxHosts> user_unseen;
+  std::array<Byte, kMaxHosts> malware;
+  std::array<Byte, kMaxHosts> compromised;
+  std::array<Byte, kMaxHosts> ot_running;  // 0 on hosts without OTService
+  std::array<Byte, kMaxHosts> ot_pid_known;
+  std::array<Byte, kMaxHosts> mail_immune;
+  std::uint32_t scenario;
+  Byte ot_service_known;
+  Red red;
+  Edition edition;
+  Byte unused;
+};
+static_assert(std::is_trivially_copyable_v<WideTrueState>);
 
 // Levels of `compromised` in blue's table.
 inline constexpr unsigned kNotCompromised = 0;
@@ -145,15 +182,29 @@ inline constexpr unsigned kUnknownAccess = 1;
 inline constexpr unsigned kUserAccess = 2;
 inline constexpr unsigned kPrivilegedAccess = 3;
 
-inline unsigned compromised(const Game& game, int host) {
-  return (game.blue_table >> (4 * host + 2)) & 3u;
+/// The word of a table that has the nibble of a host, and the position of the nibble in it.
+inline std::uint64_t& table_word(std::uint64_t& table, int /*host*/) { return table; }
+inline std::uint64_t table_word(const std::uint64_t& table, int /*host*/) { return table; }
+inline std::uint64_t& table_word(WideTable& table, int host) {
+  return table[static_cast<std::size_t>(host) / 16];
+}
+inline std::uint64_t table_word(const WideTable& table, int host) {
+  return table[static_cast<std::size_t>(host) / 16];
+}
+inline int nibble_shift(const std::uint64_t& /*table*/, int host) { return 4 * host; }
+inline int nibble_shift(const WideTable& /*table*/, int host) { return 4 * (host % 16); }
+
+template <class AnyGame>
+inline unsigned compromised(const AnyGame& game, int host) {
+  const auto& table = game.blue_table;
+  return (table_word(table, host) >> (nibble_shift(table, host) + 2)) & 3u;
 }
 
-inline void set_compromised(Slot slot, int host, unsigned level) {
-  const int shift = 4 * host + 2;
-  std::uint64_t& table = slot.game().blue_table;
-  table = (table & ~(std::uint64_t{3} << shift)) | (std::uint64_t{level} << shift);
-  slot.true_state().compromised[static_cast<std::size_t>(host)] = static_cast<Byte>(level);
+/// Hosts on which red has a session.
+template <class AnyGame>
+inline auto hosts_with_red(const AnyGame& game) {
+  using HostMask = decltype(game.privileged);
+  return static_cast<HostMask>(game.privileged | game.user_seen | game.user_unseen);
 }
 
 }  // namespace cagepool

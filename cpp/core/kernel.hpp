@@ -1,25 +1,32 @@
 #pragma once
-// The loop that steps the games of a batch, compiled once per observation type, kind of compliance
-// and x86-64 level.
+// The loop that steps the games of a batch, compiled once per kind of network, observation type,
+// kind of compliance and x86-64 level.
 
 #include "core/episode.hpp"
 
 namespace cagepool {
 
 /// Arguments of one call of `Batch::step`.
-struct StepArgs {
-  BatchView batch;
+template <class Network>
+struct BasicStepArgs {
+  BasicBatchView<Network> batch;
   const std::int64_t* ids;
-  const std::uint8_t* actions;
-  const std::uint8_t* red_actions;  // null if no game needs them
-  const Order* orders;              // read only if compliance is tracked
+  const typename Network::Action* actions;
+  const typename Network::Action* red_actions;  // null if no game needs them
+  const RedAction* red_action_table;
+  const Order* orders;  // read only if compliance is tracked
 };
+using StepArgs = BasicStepArgs<Cage2>;
 
 /// Steps entries `begin` to `end` of the arguments; returns how many episodes ended.
-using Kernel = std::size_t (*)(const StepArgs& args, std::size_t begin, std::size_t end);
+template <class Network>
+using BasicKernel = std::size_t (*)(const BasicStepArgs<Network>& args, std::size_t begin,
+                                    std::size_t end);
+using Kernel = BasicKernel<Cage2>;
 
 /// The fastest kernel for a batch on this processor.
-Kernel kernel_for(const BatchView& batch);
+template <class Network>
+BasicKernel<Network> kernel_for(const BasicBatchView<Network>& batch);
 
 /// Widest x86-64 level that both this processor and the compiled code have: "x86-64-v4" (networks;
 /// games use v3), "x86-64-v3", or "baseline" for any processor.

@@ -1,7 +1,7 @@
 #pragma once
-// The arrays that a batch writes, one element per game. Each output is a member of `Outputs` and a
-// row of `kOutputFields`; the size checks, the Python bindings and the allocation in Python follow
-// the table.
+// The arrays that a batch writes, one element per game. Each output is a member of `BasicOutputs`
+// and a row of `kOutputFields`; the size checks, the Python bindings and the allocation in Python
+// follow the table.
 
 #include <span>
 #include <tuple>
@@ -14,32 +14,56 @@ namespace cagepool {
 template <class Value>
 using Observation = std::array<Value, kObservationSize>;
 
-/// Observations as floats or as bytes; the other span is empty.
+/// Observations of Scenario2 as floats or as bytes; the other span is empty.
 struct ObservationArray {
   std::span<Observation<float>> floats;
   std::span<Observation<std::uint8_t>> bytes;
 
   bool is_bytes() const { return !bytes.empty(); }
   std::size_t size() const { return is_bytes() ? bytes.size() : floats.size(); }
+  static constexpr std::size_t columns() { return kObservationSize; }
   template <class Value>
-  std::span<Observation<Value>> as() const {
+  Value* row(std::size_t id) const {
     if constexpr (std::is_same_v<Value, float>)
-      return floats;
+      return floats[id].data();
     else
-      return bytes;
+      return bytes[id].data();
   }
 };
 
+/// Observations of any networks: four columns per slot.
+struct WideObservationArray {
+  float* floats = nullptr;
+  std::uint8_t* bytes = nullptr;
+  std::size_t rows = 0;
+  std::size_t column_count = 0;
+
+  bool is_bytes() const { return bytes != nullptr; }
+  std::size_t size() const { return rows; }
+  std::size_t columns() const { return column_count; }
+  template <class Value>
+  Value* row(std::size_t id) const {
+    if constexpr (std::is_same_v<Value, float>)
+      return floats + id * column_count;
+    else
+      return bytes + id * column_count;
+  }
+};
+
+template <class Network>
+using Observations = std::conditional_t<Network::kIsTable, WideObservationArray, ObservationArray>;
+
 /// The memory belongs to the caller and must outlive the batch.
-struct Outputs {
-  ObservationArray observations;
+template <class Network>
+struct BasicOutputs {
+  Observations<Network> observations;
   std::span<double> rewards;
   std::span<bool> truncations;
-  std::span<Moves> moves;
-  std::span<TrueState> true_state;
+  std::span<typename Network::Moves> moves;
+  std::span<typename Network::TrueState> true_state;
   // Of the last finished episode of each game.
-  ObservationArray final_observations;
-  std::span<TrueState> final_true_state;
+  Observations<Network> final_observations;
+  std::span<typename Network::TrueState> final_true_state;
   std::span<double> episode_returns;
   std::span<std::int32_t> episode_lengths;
   std::span<Counters> episode_counters;
@@ -51,17 +75,19 @@ struct Outputs {
 
   bool tracks_compliance() const { return !counters.empty(); }
 };
+using Outputs = BasicOutputs<Cage2>;
 
 /// Batches that have an output; in others it is empty.
 enum class OutputCondition : std::uint8_t { kAlways, kSameStepReset, kOrder };
 
-template <class Array>
+template <class Outputs, class Array>
 struct OutputField {
   const char* name;
   Array Outputs::* array;
   OutputCondition condition = OutputCondition::kAlways;
 };
 
+template <class Outputs>
 inline constexpr std::tuple kOutputFields{
     OutputField{"observations", &Outputs::observations},
     OutputField{"rewards", &Outputs::rewards},
@@ -80,9 +106,9 @@ inline constexpr std::tuple kOutputFields{
 };
 
 /// Call `visit` with each field.
-template <class Visitor>
+template <class Outputs, class Visitor>
 void for_each_output(Visitor visit) {
-  std::apply([&visit](const auto&... fields) { (visit(fields), ...); }, kOutputFields);
+  std::apply([&visit](const auto&... fields) { (visit(fields), ...); }, kOutputFields<Outputs>);
 }
 
 }  // namespace cagepool

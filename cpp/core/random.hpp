@@ -37,11 +37,13 @@ constexpr std::uint32_t uniform_below(std::uint32_t random, std::uint32_t count)
 
 /// Index of the set bit of `mask` that has `rank` set bits below it. Binary search without a
 /// branch: the end of a loop over the bits would be mispredicted.
-inline int select_bit(std::uint32_t mask, std::uint32_t rank) {
+template <class Set>
+inline int select_bit(Set mask, std::uint32_t rank) {
   std::uint32_t base = 0;
-  for (const std::uint32_t half : {8u, 4u, 2u, 1u}) {
-    const std::uint32_t low = (mask >> base) & ((1u << half) - 1);
-    const auto count = static_cast<std::uint32_t>(std::popcount(low));
+#pragma GCC unroll 6
+  for (std::uint32_t half = 4 * sizeof(Set); half != 0; half /= 2) {
+    const Set low = static_cast<Set>(mask >> base) & static_cast<Set>((Set{1} << half) - 1u);
+    const auto count = static_cast<std::uint32_t>(std::popcount(static_cast<Set>(low)));
     const std::uint32_t is_above = rank >= count;
     rank -= is_above * count;
     base += is_above * half;
@@ -59,12 +61,20 @@ class RandomDraws {
   RandomDraws(std::uint64_t key, std::uint32_t step) : key_(key), step_(step) {}
 
   /// G1, G2: host that green scans, or -1.
-  int green_host() const {
+  template <class Network>
+  int green_host(const Network& network) const {
     const std::uint64_t word = random_word(key_, step_, 2);
-    return word >> 63 ? -1 : kGreenHosts[word & 7u];
+    return word >> 63 ? -1 : network.green_host(word & 7u);
+  }
+  /// D1: index of the decoy that Misinform places among `choices`.
+  int misinform_decoy(std::uint8_t choices) const {
+    const auto random = static_cast<std::uint32_t>(random_word(key_, step_, 2) >> 8);
+    const auto count = static_cast<std::uint32_t>(std::popcount(choices));
+    return select_bit(choices, uniform_below(random, count));
   }
   /// B1, M1, M2, M3: target of red among the candidates.
-  int red_target(Mask candidates) const {
+  template <class HostMask>
+  int red_target(HostMask candidates) const {
     const auto count = static_cast<std::uint32_t>(std::popcount(candidates));
     const auto random = static_cast<std::uint32_t>(random_word(key_, step_, 0) >> 32);
     return select_bit(candidates, uniform_below(random, count));
@@ -75,7 +85,7 @@ class RandomDraws {
     const bool single = (options & (options - 1)) == 0;
     if (single || random < kTopShare) return std::bit_width(unsigned{options}) - 1;
     const auto others = static_cast<std::uint32_t>(std::popcount(unsigned{options}) - 1);
-    return select_bit(options, uniform_below((random - kTopShare) << 2, others));
+    return select_bit(std::uint8_t{options}, uniform_below((random - kTopShare) << 2, others));
   }
   /// E3: whether blue's monitoring detects a reverse shell.
   bool is_detected() const {

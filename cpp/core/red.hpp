@@ -3,7 +3,7 @@
 // success of its last action, then chooses the next. To add an agent: a value of `Red`, its state
 // in `Game`, a function here and a case of `choose_red_action`.
 
-#include "core/game.hpp"
+#include "core/networks.hpp"
 
 namespace cagepool {
 
@@ -39,91 +39,108 @@ inline constexpr std::array<BLineStep, 15> kBLineSteps{{
     {RedKind::kImpact, {13, 14}, always(kOpServer0)},
 }};
 
+/// Target of a position.
+///
+/// @param user_pick As in the game; before the draw, the targets do not depend on it.
+inline int b_line_target(const Cage2& /*network*/, unsigned position, Byte user_pick) {
+  return kBLineSteps[position].target[user_pick & 3u];
+}
+inline int b_line_target(const TableNetwork& network, unsigned position, Byte user_pick) {
+  return network.tables().b_line_targets[user_pick % kMaxHosts][position];
+}
+
 /// Position that B_lineAgent plays next.
-inline unsigned next_b_line_position(const Game& game) {
+template <class AnyGame>
+inline unsigned next_b_line_position(const AnyGame& game) {
   const bool succeeded = game.last_success == Success::kTrue;
   const unsigned position = kBLineSteps[game.position].next[succeeded];
   return position == 12 && !game.reached_12 && game.last_scan_empty ? 1 : position;
 }
 
-template <class Draws>
-inline RedAction choose_b_line_action(Game& game, const Draws& draws) {
+template <class Network, class Draws>
+inline RedAction choose_b_line_action(const Network& network, typename Network::Game& game,
+                                      const Draws& draws) {
   const unsigned position = next_b_line_position(game);
   game.reached_12 |= position == 12;
   if (position == 1 && game.user_pick == kNoHost) {
-    game.user_pick = static_cast<Byte>(draws.red_target(kUserTargets) - kUser1);
+    game.user_pick = network.user_pick(draws.red_target(network.b_line_users()));
   }
   game.position = static_cast<Byte>(position);
-  const BLineStep& next = kBLineSteps[position];
-  // Before the draw, the targets do not depend on `user_pick`.
-  return {next.kind, next.target[game.user_pick & 3u]};
+  return {kBLineSteps[position].kind,
+          static_cast<std::int8_t>(b_line_target(network, position, game.user_pick))};
 }
 
 /// Update the host lists of RedMeanderAgent by the success of its last action. Without a branch:
 /// the kind of the last action differs from game to game and would be mispredicted.
-inline void update_meander(Game& game) {
-  const auto only_if = [](bool condition, unsigned mask) {
-    return static_cast<Mask>(condition ? mask : 0u);
+template <class Network>
+inline void update_meander(const Network& network, typename Network::Game& game) {
+  using HostMask = typename Network::Mask;
+  const auto only_if = [](bool condition, HostMask mask) {
+    return static_cast<HostMask>(condition ? mask : HostMask{0});
   };
   const bool succeeded = game.last_success == Success::kTrue;
   game.mapped |= only_if(succeeded, game.last_exploit);
-  const Mask failed_exploit = only_if(!succeeded, game.last_exploit);
-  const Mask operational = game.escalated & kOperational;
-  const Mask enterprise = game.escalated & kEnterpriseServers;
-  const Mask lost =
+  const HostMask failed_exploit = only_if(!succeeded, game.last_exploit);
+  const HostMask operational = game.escalated & network.meander_op();
+  const HostMask enterprise = game.escalated & network.meander_ent();
+  const HostMask lost =
       only_if(failed_exploit != 0, operational != 0 ? operational : enterprise);  // Q21
-  const Mask failed_host = only_if(game.last_success == Success::kFalse, game.last_host);
-  const unsigned unescalated = lost | failed_host;
-  const unsigned unexploited = failed_exploit | lost | (failed_host & game.mapped);
-  game.escalated = static_cast<Mask>(game.escalated & ~unescalated);
-  game.exploited = static_cast<Mask>(game.exploited & ~unexploited);
+  const HostMask failed_host = only_if(game.last_success == Success::kFalse, game.last_host);
+  const HostMask unescalated = lost | failed_host;
+  const HostMask unexploited = failed_exploit | lost | (failed_host & game.mapped);
+  game.escalated = static_cast<HostMask>(game.escalated & ~unescalated);
+  game.exploited = static_cast<HostMask>(game.exploited & ~unexploited);
   game.last_exploit = 0;
   game.last_host = 0;
 }
 
-template <class Draws>
-inline RedAction choose_meander_action(Game& game, const Draws& draws) {
-  update_meander(game);
-  if (game.escalated & bit(kOpServer0)) {
-    game.last_host = bit(kOpServer0);
-    return {RedKind::kImpact, kOpServer0};
+template <class Network, class Draws>
+inline RedAction choose_meander_action(const Network& network, typename Network::Game& game,
+                                       const Draws& draws) {
+  using HostMask = typename Network::Mask;
+  update_meander(network, game);
+  if (game.escalated & network.impact_host()) {
+    game.last_host = network.impact_host();
+    return {RedKind::kImpact, static_cast<std::int8_t>(std::countr_zero(network.impact_host()))};
   }
   if (const unsigned nets = game.known_nets & ~game.swept; nets != 0) {
     const int net = std::countr_zero(nets);
-    game.swept = static_cast<Byte>(game.swept | bit(net));
+    game.swept = static_cast<decltype(game.swept)>(game.swept | 1u << net);
     return {RedKind::kSweep, static_cast<std::int8_t>(net)};
   }
-  if (const Mask unscanned = game.known_ip & ~game.scanned; unscanned != 0) {
+  if (const HostMask unscanned = game.known_ip & ~game.scanned; unscanned != 0) {
     const int host = draws.red_target(unscanned);
-    game.scanned |= bit(host);
+    game.scanned |= network.bit(host);
     return {RedKind::kScan, static_cast<std::int8_t>(host)};
   }
-  if (const Mask escalatable = game.known_host & ~game.escalated & (~game.mapped | game.exploited);
+  if (const HostMask escalatable =
+          game.known_host & ~game.escalated & (~game.mapped | game.exploited);
       escalatable != 0) {
     const int host = draws.red_target(escalatable);
-    game.escalated |= bit(host);
-    game.last_host = bit(host);
+    game.escalated |= network.bit(host);
+    game.last_host = network.bit(host);
     return {RedKind::kEscalate, static_cast<std::int8_t>(host)};
   }
-  const Mask exploitable = game.known_ip & ~game.exploited;
-  // Defender is known by now and its exploit always fails (rules 14), so only a forged snapshot
-  // leaves no target.
+  const HostMask exploitable = game.known_ip & ~game.exploited;
+  // Scenario2: Defender is known by now and its exploit always fails (rules 14). In other networks
+  // the agent is refused if it could run out of targets. So only a forged snapshot leaves none.
   if (exploitable == 0) [[unlikely]]
     return {};
   const int host = draws.red_target(exploitable);
-  game.exploited |= bit(host);
-  game.last_exploit = bit(host);
+  game.exploited |= network.bit(host);
+  game.last_exploit = network.bit(host);
   return {RedKind::kExploit, static_cast<std::int8_t>(host)};
 }
 
 /// Next action of the game's red agent; `given` if the caller plays red.
-template <class Draws>
-inline RedAction choose_red_action(Game& game, RedAction given, const Draws& draws) {
+template <class Network, class Draws>
+inline RedAction choose_red_action(const Network& network, typename Network::Game& game,
+                                   RedAction given, const Draws& draws) {
   switch (game.red) {
     case Red::kBLine:
-      return choose_b_line_action(game, draws);
+      return choose_b_line_action(network, game, draws);
     case Red::kMeander:
-      return choose_meander_action(game, draws);
+      return choose_meander_action(network, game, draws);
     case Red::kGiven:
       return given;
     case Red::kSleep:

@@ -15,6 +15,7 @@ inline constexpr int kSubnetCount = 3;
 inline constexpr int kExploitCount = 8;
 inline constexpr int kDecoyCount = 8;
 inline constexpr int kObservationSize = 4 * kHostCount;
+inline constexpr int kTypeCount = 5;  // defender, enterprise, op_server, op_host, user
 
 /// An 8-bit unsigned integer that, unlike std::uint8_t, aliases no other type: after a write of a
 /// Byte the compiler need not reload values of other types.
@@ -93,7 +94,7 @@ struct HostFacts {
   std::uint8_t other_ports;  // number of distinct listening ports that no exploit uses
   Ports user_level;          // genuine services that yield a user account
   Ports privileged;          // genuine services that yield root or SYSTEM
-  Ports always_traps;        // genuine services that never yield an account
+  Ports resists;             // genuine services that yield no account
   bool windows;
   Subnet subnet;
   Mask revealed_hosts;  // hosts whose address an escalation on this host reveals, itself included
@@ -133,6 +134,21 @@ inline constexpr Mask kHighValueHosts = kEnterpriseServers | bit(kOpServer0);
 inline constexpr Mask kLowValueHosts = kAllHosts & ~kHighValueHosts & ~bit(kUser0);
 inline constexpr std::array<Mask, kSubnetCount> kSubnetHosts{
     kEnterpriseServers | bit(kDefender), kOperational, kUserTargets | bit(kUser0)};
+
+/// Decoys that Misinform may place, in its order: SSHD, Apache, a false Smss, Tomcat and a false
+/// Svchost (docs/scenarios.md, 1.5). The false ones open a port and trap nothing.
+inline constexpr std::uint16_t kFalseSmss = 1u << 14;
+inline constexpr std::uint16_t kFalseSvchost = 1u << 15;
+struct MisinformDecoy {
+  std::int8_t id;  // in traces
+  std::uint16_t bit;
+  Ports port;
+};
+inline constexpr std::array<MisinformDecoy, 5> kMisinformDecoys{{{4, 1u << 4, kSsh},
+                                                                 {0, 1u << 0, kHttp},
+                                                                 {8, kFalseSmss, kSmb},
+                                                                 {6, 1u << 6, kHttps},
+                                                                 {9, kFalseSvchost, kRdp}}};
 
 inline constexpr int kRestoreTenths = 10;
 inline constexpr int kOutageTenths = 100;

@@ -1,24 +1,41 @@
 #pragma once
-// Opens, escalates and ends red's sessions. Keeps the masks in `Game`, the counts in `TrueState`
-// and the session log consistent. Sessions change rarely, so these functions are not inlined.
+// Opens, escalates and ends red's sessions. Keeps the masks of the game, the counts of the true
+// state and the session log consistent. Sessions change rarely, so these functions are not inlined.
 
-#include "core/game.hpp"
+#include "core/networks.hpp"
 
 namespace cagepool {
 
-/// Add a session with these flags: any of kSessionPrivileged, kSessionSeen, kSessionSsh.
-void open_session(Slot slot, int host, Session flags);
+/// Flags of a new session.
+struct SessionFlags {
+  bool privileged = false;
+  bool seen = false;
+  bool ssh = false;
+  std::int8_t exploit = 0;  // that opened it; kept in logs that have room for it
+};
+
+/// Add a session.
+template <class Network>
+void open_session(BasicSlot<Network> slot, int host, SessionFlags flags);
 
 /// End the user-level sessions that blue has seen (the action Remove).
-void remove_sessions(Slot slot, int host);
+///
+/// @param spared Number of sessions, the last ones of the log, that stay: red opened them earlier
+/// in
+///     this step.
+template <class Network>
+void remove_sessions(BasicSlot<Network> slot, int host, std::size_t spared);
 
 /// End all sessions but session 0, which is not in the log (the action Restore).
-void restore_sessions(Slot slot, int host);
+template <class Network>
+void restore_sessions(BasicSlot<Network> slot, int host);
 
 /// Make the host's user-level session number `pick` privileged.
-void escalate_session(Slot slot, int host, int pick);
+template <class Network>
+void escalate_session(BasicSlot<Network> slot, int host, int pick);
 
 /// Recount the sessions of one host and update masks, counts and access level.
-void recount_sessions(Slot slot, int host);
+template <class Network>
+void recount_sessions(BasicSlot<Network> slot, int host);
 
 }  // namespace cagepool

@@ -4,14 +4,16 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
-#include "core/red.hpp"
-#include "core/sessions.hpp"
+#include "core/snapshot_check.hpp"
 
 namespace cagepool {
 namespace {
 
-constexpr std::array<char, 4> kMagic{'C', 'G', 'P', 'L'};
+/// First bytes of a snapshot: of Scenario2, of any network.
+template <class Network>
+constexpr std::array<char, 4> kMagic{'C', 'G', 'P', Network::kIsTable ? 'N' : 'L'};
 constexpr std::uint32_t kVersion = 1;
 
 struct Header {
@@ -27,6 +29,9 @@ static_assert(std::has_unique_object_representations_v<Game>);
 static_assert(std::has_unique_object_representations_v<TrueState>);
 static_assert(std::has_unique_object_representations_v<Counters>);
 static_assert(std::has_unique_object_representations_v<Moves>);
+static_assert(std::has_unique_object_representations_v<WideGame>);
+static_assert(std::has_unique_object_representations_v<WideTrueState>);
+static_assert(std::has_unique_object_representations_v<WideMoves>);
 
 std::uint64_t checksum(Blob bytes) {
   std::uint64_t sum = bytes.size();
@@ -49,176 +54,23 @@ void read_front(Blob& bytes, Struct& value) {
   bytes = bytes.subspan(sizeof(Struct));
 }
 
-// A snapshot may come from a stranger: its checksum shows damage, not intent. The checks below
-// accept what a game can reach, as far as a single state shows it. The rules rely on this: they use
-// fields as indices and shifts without a check, and no counter overflows in the rest of the game.
-
-template <class Struct>
-bool same_bytes(const Struct& a, const Struct& b) {
-  return std::memcmp(&a, &b, sizeof(Struct)) == 0;
-}
-
-template <class Enum>
-bool is_within(Enum value, Enum first, Enum last) {
-  const auto number = static_cast<int>(value);
-  return number >= static_cast<int>(first) && number <= static_cast<int>(last);
-}
-
-/// Whether the byte of a bool is 0 or 1; a damaged one may hold other values.
-bool is_flag(const bool& value) { return *reinterpret_cast<const std::uint8_t*>(&value) <= 1; }
-
-bool has_valid_settings(const Snapshot& snapshot) {
-  const GameConfig& config = snapshot.config;
-  return config.reds != 0 && config.reds < 1 << kRedCount && config.horizon != 0 &&
-         config.edition <= Edition::kLeaderboard && config.green <= 1 && config.unused == 0 &&
-         std::ranges::is_sorted(config.red_shares);
-}
-
-/// A game that was never reset has only a random stream.
-bool is_unstarted(const Snapshot& snapshot) {
-  Game game{};
-  game.key = snapshot.game.key;
-  return same_bytes(game, snapshot.game) && same_bytes(TrueState{}, snapshot.true_state) &&
-         snapshot.session_log.empty();
-}
-
-/// A game before its first step is as `initialize_game` makes it.
-bool is_initial(const Snapshot& snapshot) {
-  Snapshot initial{};
-  const GameStore store{&initial.game, &initial.true_state, nullptr, 0};
-  const Game& game = snapshot.game;
-  initialize_game({store, 0}, game.key, game.horizon, game.red, game.edition, game.green);
-  return same_bytes(initial.game, game) && same_bytes(initial.true_state, snapshot.true_state);
-}
-
-/// Whether step, horizon and number of sessions agree. The first step opens no session, since red
-/// knows no port, and each later step at most one: with the longest horizon, the number of sessions
-/// just fits its type.
-bool has_valid_time(const Snapshot& snapshot) {
-  const Game& game = snapshot.game;
-  const std::size_t sessions = snapshot.session_log.size();
-  const bool is_over = game.phase == Phase::kOver;
-  return game.sessions == sessions + 1 && sessions <= std::max<std::size_t>(game.step, 1) - 1 &&
-         (is_over ? game.step == game.horizon : game.step < game.horizon) &&
-         (game.step != 0 || is_initial(snapshot));
-}
-
-bool has_valid_enums(const Snapshot& snapshot) {
-  const Game& game = snapshot.game;
-  const GameConfig& config = snapshot.config;
-  return has_valid_values(game) && game.phase != Phase::kUnstarted &&
-         game.horizon == config.horizon && (config.reds & bit(static_cast<int>(game.red))) != 0 &&
-         game.edition == config.edition && game.green == (config.green != 0) &&
-         game.unused == Game{}.unused;
-}
-
-/// Decoys that can ever be placed on a host, as bits.
-constexpr std::array<Byte, kHostCount> kPossibleDecoys = [] {
-  std::array<Byte, kHostCount> decoys{};
-  for (const BlueAction& action : kBlueActions) decoys[action.host] |= action.decoy_bit;
-  return decoys;
-}();
-constexpr unsigned kVsftpd = 1u << (kDecoyCount - 1);  // the only decoy that can be placed twice
-
-bool has_valid_decoys(const Snapshot& snapshot) {
-  for (std::size_t host = 0; host < kHostCount; ++host) {
-    const unsigned decoys = snapshot.true_state.decoys[host];
-    const unsigned duplicates = decoys >> 8;
-    if ((decoys & 255u & ~unsigned{kPossibleDecoys[host]}) != 0) return false;
-    if (duplicates != 0 && ((decoys & kVsftpd) == 0 || duplicates >= snapshot.game.step))
-      return false;
+void check_network(const BatchView& /*batch*/, const Snapshot& /*snapshot*/) {}
+void check_network(const BasicBatchView<TableNetwork>& batch,
+                   const BasicSnapshot<TableNetwork>& snapshot) {
+  const std::span<const ScenarioTables> tables = batch.store.scenarios.tables;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    if (!batch.draws_scenarios && i != snapshot.game.scenario) continue;
+    if ((snapshot.config.reds & ~tables[i].playable_reds) == 0) continue;
+    throw std::invalid_argument(
+        "a snapshot's red agents must be able to play the networks of the "
+        "batch; one cannot play scenario " +
+        std::to_string(i));
   }
-  return true;
-}
-
-/// Whether red knows what it knew at the start, nothing that does not exist, and of a host either
-/// no port or all genuine ones, perhaps with those of decoys.
-bool has_valid_knowledge(const Snapshot& snapshot) {
-  const Game& game = snapshot.game;
-  const Mask hosts = game.malware | game.known_ip | game.known_host;
-  if ((hosts & ~kAllHosts) != 0 || game.known_nets >= 1 << kSubnetCount) return false;
-  if ((game.known_ip & game.known_host & bit(kUser0)) == 0 || !(game.known_nets & bit(kUserNet)))
-    return false;
-  for (std::size_t host = 0; host < kHostCount; ++host) {
-    const unsigned ports = game.red_ports[host];
-    const unsigned genuine = kHostFacts[host].listening;
-    const unsigned possible = genuine | kPortsOfDecoys[kPossibleDecoys[host]];
-    if (ports != 0 && ((ports & genuine) != genuine || (ports & ~possible) != 0)) return false;
-  }
-  return game.mail_immune < 4 && (game.mail_immune == 0 || game.edition == Edition::kLeaderboard) &&
-         (game.outage_tenths == 0 || game.outage_tenths == kOutageTenths);
-}
-
-/// Whether each red agent has a state of its own only. B_lineAgent draws its user host when it
-/// leaves position 0.
-bool has_valid_red(const Snapshot& snapshot) {
-  const Game& game = snapshot.game;
-  const Mask lists = game.scanned | game.exploited | game.escalated | game.mapped |
-                     game.last_exploit | game.last_host;
-  const bool is_meander = game.red == Red::kMeander;
-  const bool is_b_line = game.red == Red::kBLine;
-  if ((lists & ~(is_meander ? kAllHosts : 0)) != 0) return false;
-  if ((game.swept & ~(is_meander ? game.known_nets : 0)) != 0) return false;
-  if (is_b_line && game.position != 0)
-    return game.position < kBLineSteps.size() && game.user_pick < kUserHost.size();
-  return game.position == 0 && game.user_pick == kNoHost && !game.reached_12;
-}
-
-/// Whether the observation is blue's table with the activity (none, scan or exploit) of at most two
-/// hosts: one of red's, one of green's.
-bool has_valid_observation(const Snapshot& snapshot) {
-  constexpr std::uint64_t kLow = 0x1111111111111;  // one bit per host
-  const std::uint64_t observation = snapshot.game.observation;
-  const std::uint64_t first = observation & kLow;
-  const std::uint64_t second = (observation >> 1) & kLow;
-  return (observation & ~(kLow * 3)) == snapshot.game.blue_table &&
-         (snapshot.game.blue_table & ~(kLow * 12)) == 0 && (second & ~first) == 0 &&
-         std::popcount(first) <= 2;
-}
-
-/// Whether masks, counts and the exported state follow from the session log and the game.
-bool has_valid_sessions(const Snapshot& snapshot) {
-  const auto is_on_host = [](Session session) { return (session & kSessionHost) < kHostCount; };
-  if (!std::ranges::all_of(snapshot.session_log, is_on_host)) return false;
-  Snapshot derived = snapshot;
-  derive_true_state(derived);
-  return same_bytes(derived.game, snapshot.game) &&
-         same_bytes(derived.true_state, snapshot.true_state) &&
-         ((derived.game.privileged | derived.game.user_seen | derived.game.user_unseen) &
-          ~kAllHosts) == 0;
-}
-
-/// Whether the steps played can give these counts and sums. A step costs less than 200 tenths.
-bool has_valid_sums(const Snapshot& snapshot) {
-  const Game& game = snapshot.game;
-  const Counters& counters = snapshot.counters;
-  const std::int32_t steps = game.step;
-  const auto is_count = [](std::int32_t count, std::int32_t limit) {
-    return count >= 0 && count <= limit;
-  };
-  if (snapshot.order == kNoOrder && !same_bytes(counters, Counters{})) return false;
-  return (snapshot.order < kOrderCount || snapshot.order == kNoOrder) && game.return_tenths <= 0 &&
-         game.return_tenths >= -200 * steps && is_count(counters.fixes, steps) &&
-         is_count(counters.threat_steps, steps) && is_count(counters.wasted, counters.fixes) &&
-         is_count(counters.compliant, counters.fixes) &&
-         is_count(counters.violations, counters.fixes - counters.compliant);
-}
-
-/// Moves of the last step, which after a reset in the same step belong to the episode before.
-bool has_valid_moves(const Snapshot& snapshot) {
-  const Moves& moves = snapshot.moves;
-  const auto is_draw = [](int value, int limit) { return value >= -1 && value < limit; };
-  return moves.blue_action < kActionCount &&
-         is_within(moves.blue_success, Success::kUnknown, Success::kTrue) &&
-         is_within(moves.red_kind, RedKind::kSleep, RedKind::kImpact) &&
-         is_within(moves.red_success, Success::kUnknown, Success::kTrue) &&
-         is_draw(moves.red_target, moves.red_kind == RedKind::kSweep ? kSubnetCount : kHostCount) &&
-         is_draw(moves.exploit, kExploitCount) && is_draw(moves.detected, 2) &&
-         is_draw(moves.green_host, kHostCount);
 }
 
 /// Check that a valid game can be played in the batch.
-void check_fits(const BatchView& batch, const Snapshot& snapshot) {
+template <class Network>
+void check_fits(const BasicBatchView<Network>& batch, const BasicSnapshot<Network>& snapshot) {
   const bool given = snapshot.game.red == Red::kGiven || (snapshot.config.reds & kGivenRed) != 0;
   if (given && !batch.takes_red_actions) {
     throw std::invalid_argument(
@@ -230,89 +82,87 @@ void check_fits(const BatchView& batch, const Snapshot& snapshot) {
                                 std::to_string(batch.store.session_capacity) + ", got " +
                                 std::to_string(horizon));
   }
+  check_network(batch, snapshot);
 }
 
-}  // namespace
+/// What bytes have in place of what depends on the batch: the network's hash, and blue's action by
+/// kind and host.
+struct WideIdentity {
+  std::array<Byte, 16> hash;
+  std::uint16_t blue_action;
+};
+constexpr std::uint16_t kNoAction = 0xFFFF;
 
-bool has_valid_values(const Game& game) {
-  const Mask hosts = game.privileged | game.user_seen | game.user_unseen;
-  return is_within(game.phase, Phase::kUnstarted, Phase::kOver) &&
-         is_within(game.red, Red::kBLine, Red::kGiven) && game.edition <= Edition::kLeaderboard &&
-         is_within(game.last_success, Success::kUnknown, Success::kTrue) &&
-         is_flag(game.ot_pid_known) && is_flag(game.ot_service_known) &&
-         is_flag(game.last_scan_empty) && is_flag(game.reached_12) && is_flag(game.green) &&
-         (hosts & ~kAllHosts) == 0;
+std::uint16_t action_code(const TableNetwork& network, const LayoutAction& action) {
+  const bool has_host = action.kind > BlueKind::kMonitor;
+  const unsigned host = has_host ? network.tables().host_of_slot[action.slot] : 0u;
+  if (host == kNoHost) return kNoAction;
+  return static_cast<std::uint16_t>(
+      static_cast<unsigned>(kind_bit(action.kind, action.decoy)) * kMaxHosts + host);
 }
 
-void check_possible(const Snapshot& snapshot) {
-  const auto check = [&snapshot](bool (*is_valid)(const Snapshot&), const char* part) {
-    if (is_valid(snapshot)) return;
-    throw std::invalid_argument(
-        std::string("a snapshot must hold a possible game, got one with impossible ") + part);
-  };
-  check(has_valid_settings, "settings");
-  check(has_valid_moves, "moves");
-  check(has_valid_sums, "sums");
-  if (snapshot.game.phase == Phase::kUnstarted)
-    return check(is_unstarted, "state before the first reset");
-  check(has_valid_enums, "values");
-  check(has_valid_time, "time or number of sessions");
-  check(has_valid_knowledge, "knowledge of red");
-  check(has_valid_red, "state of the red agent");
-  check(has_valid_observation, "observation");
-  check(has_valid_decoys, "decoys");
-  check(has_valid_sessions, "sessions");
+/// Take out of a snapshot what depends on the batch.
+WideIdentity take_identity(const TableNetwork::Scenarios& scenarios,
+                           BasicSnapshot<TableNetwork>& snapshot) {
+  const TableNetwork network = TableNetwork::of(scenarios, snapshot.game);
+  const WideIdentity identity{network.tables().hash,
+                              action_code(network, scenarios.actions[snapshot.moves.blue_action])};
+  snapshot.game.scenario = 0;
+  snapshot.true_state.scenario = 0;
+  snapshot.moves.blue_action = 0;
+  return identity;
 }
 
-void derive_true_state(Snapshot& snapshot) {
-  Game& game = snapshot.game;
-  TrueState& state = snapshot.true_state;
-  const GameStore store{&game, &state, snapshot.session_log.data(), snapshot.session_log.size()};
-  for (int host = 0; host < kHostCount; ++host) {
-    const auto h = static_cast<std::size_t>(host);
-    recount_sessions({store, 0}, host);
-    state.malware[h] = (game.malware >> host) & 1;
-    state.compromised[h] = static_cast<Byte>(compromised(game, host));
+/// Put it back for a batch with these networks. A last action that the batch lacks becomes index 0.
+void put_identity(const TableNetwork::Scenarios& scenarios, const WideIdentity& identity,
+                  BasicSnapshot<TableNetwork>& snapshot) {
+  const auto found = std::ranges::find(scenarios.tables, identity.hash, &ScenarioTables::hash);
+  if (found == scenarios.tables.end()) {
+    throw std::invalid_argument("a snapshot must be of a network of this batch, got another one's");
   }
-  state.ot_running = game.outage_tenths == 0;
-  state.ot_pid_known = game.ot_pid_known;
-  state.ot_service_known = game.ot_service_known;
-  state.mail_immune = game.mail_immune;
-  state.red = game.red;
-  state.edition = game.edition;
+  const auto index = static_cast<std::uint32_t>(found - scenarios.tables.begin());
+  snapshot.game.scenario = index;
+  snapshot.true_state.scenario = snapshot.game.phase == Phase::kUnstarted ? 0 : index;
+  const TableNetwork network(*found, scenarios.actions);
+  for (std::size_t i = 0; i < scenarios.actions.size(); ++i) {
+    if (action_code(network, scenarios.actions[i]) == identity.blue_action)
+      snapshot.moves.blue_action = static_cast<std::uint16_t>(i);
+  }
 }
 
-std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot) {
+/// Bytes of a snapshot, after the parts that depend on the batch.
+template <class Network, class... Identity>
+std::vector<std::uint8_t> serialize(const BasicSnapshot<Network>& snapshot,
+                                    const Identity&... identity) {
   const auto& [config, game, true_state, counters, order, moves, session_log] = snapshot;
   // On the stack: GCC takes writes to a vector of computed size for overflows.
-  std::array<std::uint8_t, sizeof(Header) + sizeof(config) + sizeof(game) + sizeof(true_state) +
-                               sizeof(counters) + sizeof(order) + sizeof(moves)>
+  std::array<std::uint8_t, sizeof(Header) + (sizeof(identity) + ... + 0) + sizeof(config) +
+                               sizeof(game) + sizeof(true_state) + sizeof(counters) +
+                               sizeof(order) + sizeof(moves)>
       structs{};
-  write_structs(&structs[sizeof(Header)], config, game, true_state, counters, order, moves);
-  std::vector<std::uint8_t> bytes(structs.size() + session_log.size());
-  std::ranges::copy(session_log, std::ranges::copy(structs, bytes.begin()).out);
-  const Header header{kMagic, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
+  write_structs(&structs[sizeof(Header)], identity..., config, game, true_state, counters, order,
+                moves);
+  const auto log = std::as_bytes(std::span(session_log));
+  std::vector<std::uint8_t> bytes(structs.size() + log.size());
+  const auto end = std::ranges::copy(structs, bytes.begin()).out;
+  std::ranges::transform(log, end,
+                         [](std::byte value) { return std::to_integer<std::uint8_t>(value); });
+  const Header header{kMagic<Network>, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
   std::memcpy(bytes.data(), &header, sizeof(Header));
   return bytes;
 }
 
-std::vector<std::uint8_t> save_game(const BatchView& batch, std::size_t id) {
-  const Slot slot{batch.store, id};
-  const SessionLog log = slot.game().sessions == 0 ? SessionLog() : slot.session_log();
-  const bool has_order = batch.out.tracks_compliance();
-  return to_bytes({.config = batch.configs[id],
-                   .game = slot.game(),
-                   .true_state = slot.true_state(),
-                   .counters = has_order ? batch.out.counters[id] : Counters{},
-                   .order = has_order ? batch.out.orders[id] : kNoOrder,
-                   .moves = batch.out.moves[id],
-                   .session_log = {log.begin(), log.end()}});
-}
-
-Snapshot read_snapshot(Blob blob) {
+/// Check the header and remove it.
+template <class Network>
+Blob without_header(Blob blob) {
   Header header{};
   read_front(blob, header);
-  if (header.magic != kMagic)
+  if (header.magic == kMagic<std::conditional_t<Network::kIsTable, Cage2, TableNetwork>>) {
+    throw std::invalid_argument(
+        Network::kIsTable ? "a snapshot must be of a batch of networks, got one of CAGE-2 alone"
+                          : "a snapshot must be of CAGE-2 alone, got one of a batch of networks");
+  }
+  if (header.magic != kMagic<Network>)
     throw std::invalid_argument("a snapshot must be one that `save` made, got other bytes");
   if (header.version != kVersion) {
     throw std::invalid_argument("a snapshot must be of version " + std::to_string(kVersion) +
@@ -321,26 +171,86 @@ Snapshot read_snapshot(Blob blob) {
   if (header.checksum != checksum(blob)) {
     throw std::invalid_argument("a snapshot must be undamaged, got one whose checksum is wrong");
   }
-  Snapshot snapshot{};
+  return blob;
+}
+
+template <class Network>
+BasicSnapshot<Network> read_structs(Blob blob) {
+  BasicSnapshot<Network> snapshot{};
   read_front(blob, snapshot.config);
   read_front(blob, snapshot.game);
   read_front(blob, snapshot.true_state);
   read_front(blob, snapshot.counters);
   read_front(blob, snapshot.order);
   read_front(blob, snapshot.moves);
-  snapshot.session_log.assign(blob.begin(), blob.end());
+  using Session = typename Network::Session;
+  if (blob.size() % sizeof(Session) != 0)
+    throw std::invalid_argument("a snapshot must be whole, got one that is cut short");
+  snapshot.session_log.resize(blob.size() / sizeof(Session));
+  if (!blob.empty()) std::memcpy(snapshot.session_log.data(), blob.data(), blob.size());
+  return snapshot;
+}
+
+Snapshot read_own(const Cage2::Scenarios& /*scenarios*/, Blob blob) { return read_snapshot(blob); }
+BasicSnapshot<TableNetwork> read_own(const TableNetwork::Scenarios& scenarios, Blob blob) {
+  blob = without_header<TableNetwork>(blob);
+  WideIdentity identity{};
+  read_front(blob, identity);
+  BasicSnapshot<TableNetwork> snapshot = read_structs<TableNetwork>(blob);
+  if (snapshot.game.scenario != 0 || snapshot.true_state.scenario != 0)
+    throw std::invalid_argument("a snapshot must be one that `save` made, got other bytes");
+  put_identity(scenarios, identity, snapshot);
+  check_snapshot(scenarios, snapshot);
+  return snapshot;
+}
+
+std::vector<std::uint8_t> write_own(const Cage2::Scenarios& /*scenarios*/,
+                                    const Snapshot& snapshot) {
+  return to_bytes(snapshot);
+}
+std::vector<std::uint8_t> write_own(const TableNetwork::Scenarios& scenarios,
+                                    BasicSnapshot<TableNetwork> snapshot) {
+  const WideIdentity identity = take_identity(scenarios, snapshot);
+  return serialize(snapshot, identity);
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot) { return serialize(snapshot); }
+
+template <class Network>
+std::vector<std::uint8_t> save_game(const BasicBatchView<Network>& batch, std::size_t id) {
+  const BasicSlot<Network> slot{batch.store, id};
+  const bool is_started = slot.game().sessions != 0;
+  const auto log = is_started ? slot.session_log() : typename BasicSlot<Network>::Log();
+  const bool has_order = batch.out.tracks_compliance();
+  return write_own(batch.store.scenarios,
+                   {.config = batch.configs[id],
+                    .game = slot.game(),
+                    .true_state = slot.true_state(),
+                    .counters = has_order ? batch.out.counters[id] : Counters{},
+                    .order = has_order ? batch.out.orders[id] : kNoOrder,
+                    .moves = batch.out.moves[id],
+                    .session_log = {log.begin(), log.end()}});
+}
+
+Snapshot read_snapshot(Blob blob) {
+  Snapshot snapshot = read_structs<Cage2>(without_header<Cage2>(blob));
   check_possible(snapshot);
   return snapshot;
 }
 
-Snapshot read_snapshot(const BatchView& batch, Blob blob) {
-  Snapshot snapshot = read_snapshot(blob);
+template <class Network>
+BasicSnapshot<Network> read_snapshot(const BasicBatchView<Network>& batch, Blob blob) {
+  BasicSnapshot<Network> snapshot = read_own(batch.store.scenarios, blob);
   check_fits(batch, snapshot);
   return snapshot;
 }
 
-void restore_game(const BatchView& batch, std::size_t id, const Snapshot& snapshot) {
-  const Slot slot{batch.store, id};
+template <class Network>
+void restore_game(const BasicBatchView<Network>& batch, std::size_t id,
+                  const BasicSnapshot<Network>& snapshot) {
+  const BasicSlot<Network> slot{batch.store, id};
   batch.configs[id] = snapshot.config;
   slot.game() = snapshot.game;
   slot.true_state() = snapshot.true_state;
@@ -355,5 +265,13 @@ void restore_game(const BatchView& batch, std::size_t id, const Snapshot& snapsh
   if (snapshot.order != kNoOrder) batch.out.orders[id] = snapshot.order;
   batch.out.alignment[id] = 0.0;
 }
+
+template std::vector<std::uint8_t> save_game(const BasicBatchView<Cage2>&, std::size_t);
+template std::vector<std::uint8_t> save_game(const BasicBatchView<TableNetwork>&, std::size_t);
+template BasicSnapshot<Cage2> read_snapshot(const BasicBatchView<Cage2>&, Blob);
+template BasicSnapshot<TableNetwork> read_snapshot(const BasicBatchView<TableNetwork>&, Blob);
+template void restore_game(const BasicBatchView<Cage2>&, std::size_t, const BasicSnapshot<Cage2>&);
+template void restore_game(const BasicBatchView<TableNetwork>&, std::size_t,
+                           const BasicSnapshot<TableNetwork>&);
 
 }  // namespace cagepool

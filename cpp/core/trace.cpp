@@ -20,18 +20,35 @@ class RecordedDraws {
   RecordedDraws(const TraceInput& input, std::size_t episode, std::size_t step)
       : input_(input), episode_(episode), step_(step) {}
 
-  int green_host() const {
-    constexpr Mask kGreenTargets = kEnterpriseServers | kUserTargets | bit(kUser0);
+  template <class Network>
+  int green_host(const Network& network) const {
     if (input_.green_host == -1) return -1;
-    return checked(input_.green_host, kGreenTargets, "green_host", "hosts that green scans");
+    std::uint64_t hosts = 0;
+    for (std::size_t i = 0; i < kGreenHosts.size(); ++i) {
+      const int host = network.green_host(i);
+      if (host >= 0) hosts |= std::uint64_t{1} << host;
+    }
+    return checked(input_.green_host, hosts, "green_host", "hosts that green scans");
   }
-  int red_target(Mask candidates) const {
+  int misinform_decoy(std::uint8_t choices) const {
+    std::uint64_t ids = 0;
+    int index = 0;
+    for (std::size_t i = 0; i < kMisinformDecoys.size(); ++i) {
+      const int id = kMisinformDecoys[i].id;
+      if ((choices >> i) & 1) ids |= std::uint64_t{1} << id;
+      if (id == input_.decoy_pick) index = static_cast<int>(i);
+    }
+    checked(input_.decoy_pick, ids, "decoy_pick", "decoys that Misinform may place");
+    return index;
+  }
+  int red_target(std::uint64_t candidates) const {
     return checked(input_.red_target, candidates, "red_target", "hosts that red may pick");
   }
   int exploit_rank(Ports options) const {
-    Mask ids = 0;
+    std::uint64_t ids = 0;
     for (int rank = 0; rank < kExploitCount; ++rank) {
-      if (options & (1 << rank)) ids |= bit(kExploitOfRank[static_cast<std::size_t>(rank)]);
+      if (options & (1 << rank))
+        ids |= std::uint64_t{1} << kExploitOfRank[static_cast<std::size_t>(rank)];
     }
     const int id = checked(input_.exploit, ids, "exploit", "exploits that red knows a port for");
     return kRankOfExploit[static_cast<std::size_t>(id)];
@@ -40,7 +57,7 @@ class RecordedDraws {
     return checked(input_.detected, 0b11, "detected", "outcomes of detection") != 0;
   }
   int escalated_session(int count) const {
-    const auto sessions = static_cast<Mask>((1u << std::min(count, 15)) - 1);
+    const std::uint64_t sessions = (std::uint64_t{1} << std::min(count, 63)) - 1;
     escalated_ = checked(input_.esc_pick, sessions, "esc_pick", "sessions on the host");
     return escalated_;
   }
@@ -48,11 +65,11 @@ class RecordedDraws {
   int last_escalated_session() const { return escalated_; }
 
  private:
-  int checked(int draw, Mask candidates, const char* field, const char* meaning) const {
-    if (draw >= 0 && draw < 16 && (candidates & bit(draw)) != 0) return draw;
+  int checked(int draw, std::uint64_t candidates, const char* field, const char* meaning) const {
+    if (draw >= 0 && draw < 64 && ((candidates >> draw) & 1u) != 0) return draw;
     std::string list;
-    for (int i = 0; i < 16; ++i) {
-      if (candidates & bit(i)) list += (list.empty() ? "" : ", ") + std::to_string(i);
+    for (int i = 0; i < 64; ++i) {
+      if ((candidates >> i) & 1u) list += (list.empty() ? "" : ", ") + std::to_string(i);
     }
     throw std::invalid_argument(field + step_name(episode_, step_) + " must be among the " +
                                 meaning + " (" + list + "), got " + std::to_string(draw));
@@ -70,12 +87,17 @@ void check_below(int value, int limit, const std::string& name) {
                               std::to_string(value));
 }
 
-void check_episodes(std::span<const TraceEpisode> episodes) {
+void check_episodes(std::span<const TraceEpisode> episodes, unsigned playable_reds) {
   for (std::size_t i = 0; i < episodes.size(); ++i) {
     const std::string where = " of episode " + std::to_string(i);
-    check_below(episodes[i].red, static_cast<int>(Red::kGiven), "ep_red" + where);
+    check_below(episodes[i].red, kRedCount, "ep_red" + where);
     check_below(episodes[i].green, 2, "ep_green" + where);
     check_below(episodes[i].edition, 2, "ep_edition" + where);
+    if (((playable_reds >> episodes[i].red) & 1u) == 0) {
+      throw std::invalid_argument("ep_red" + where +
+                                  " must be an agent that can play, got number " +
+                                  std::to_string(episodes[i].red));
+    }
   }
 }
 
@@ -88,7 +110,8 @@ void check_sizes(std::size_t episodes, std::size_t inputs, std::size_t rows) {
       std::to_string(episodes) + " episodes");
 }
 
-void write_moves(const Moves& moves, TraceRow& row) {
+template <class AnyMoves, class Row>
+void write_moves(const AnyMoves& moves, Row& row) {
   row.blue_success = static_cast<std::int8_t>(moves.blue_success);
   row.green_host = moves.green_host;
   row.red_kind = static_cast<std::int8_t>(moves.red_kind);
@@ -98,36 +121,110 @@ void write_moves(const Moves& moves, TraceRow& row) {
   row.detected = moves.detected;
 }
 
+unsigned playable_reds(const Cage2::Scenarios& /*scenarios*/) {
+  return (1u << static_cast<int>(Red::kGiven)) - 1;
+}
+unsigned playable_reds(const TableNetwork::Scenarios& scenarios) {
+  return scenarios.tables[0].playable_reds;
+}
+int action_count(const Cage2::Scenarios& /*scenarios*/) { return kActionCount; }
+int action_count(const TableNetwork::Scenarios& scenarios) {
+  return static_cast<int>(scenarios.actions.size());
+}
+
+/// The recorded action of a red agent that the caller played; refused ones do nothing.
+RedAction given_action(BasicSlot<Cage2> /*slot*/, const TraceInput& /*input*/,
+                       std::size_t /*episode*/, std::size_t /*step*/) {
+  return {};
+}
+RedAction given_action(BasicSlot<TableNetwork> slot, const TraceInput& input, std::size_t episode,
+                       std::size_t step) {
+  if (slot.game().red != Red::kGiven || input.red_kind == kInvalidRedKind) return {};
+  check_below(input.red_kind, kInvalidRedKind, "red_kind" + step_name(episode, step));
+  const auto kind = static_cast<RedKind>(input.red_kind);
+  if (kind == RedKind::kSleep) return {};
+  const TableNetwork network = slot.network();
+  const int limit = kind == RedKind::kSweep ? network.subnet_count() : network.host_count();
+  check_below(input.red_target, limit, "red_target" + step_name(episode, step));
+  return {kind, input.red_target};
+}
+
+/// Write how CybORG reports an action that it refused.
+void write_invalid(WideTraceRow& row) {
+  row.red_kind = kInvalidRedKind;
+  row.red_success = static_cast<std::int8_t>(Success::kFalse);
+}
+
+template <class Network>
+struct ReplayedGame {
+  typename Network::Game game{};
+  typename Network::TrueState true_state{};
+  std::vector<typename Network::Session> session_log;
+};
+
 /// Replay one episode; `number` is its index in the trace.
-void replay_episode(const TraceEpisode& episode, std::size_t number,
-                    std::span<const TraceInput> inputs, std::span<TraceRow> rows) {
-  Game game{};
-  TrueState true_state{};
-  std::vector<Session> session_log(inputs.size());
-  const GameStore store{&game, &true_state, session_log.data(), session_log.size()};
-  const Slot slot{store, 0};
+template <class Network>
+void replay_episode(const typename Network::Scenarios& scenarios, const TraceEpisode& episode,
+                    std::size_t number, std::span<const TraceInput> inputs,
+                    std::span<BasicTraceRow<Network>> rows) {
+  ReplayedGame<Network> replayed;
+  replayed.session_log.resize(inputs.size());
+  const BasicGameStore<Network> store{&replayed.game, &replayed.true_state,
+                                      replayed.session_log.data(), inputs.size(), scenarios};
+  const BasicSlot<Network> slot{store, 0};
   initialize_game(slot, 0, 0, static_cast<Red>(episode.red), static_cast<Edition>(episode.edition),
                   episode.green != 0);
+  const int actions = action_count(scenarios);
   for (std::size_t step = 0; step < inputs.size(); ++step) {
-    const int action = inputs[step].blue_action;
-    if (action >= kActionCount)
-      check_below(action, kActionCount, "blue_action" + step_name(number, step));
-    const RecordedDraws draws(inputs[step], number, step);
-    const StepResult result = play_step(slot, action, RedAction{}, draws, IgnoreFixes{});
-    TraceRow& row = rows[step];
+    const TraceInput& input = inputs[step];
+    const int action = input.blue_action;
+    if (action >= actions) check_below(action, actions, "blue_action" + step_name(number, step));
+    const RecordedDraws draws(input, number, step);
+    const RedAction given = given_action(slot, input, number, step);
+    const auto result = play_step(slot, action, given, draws, IgnoreFixes{});
+    BasicTraceRow<Network>& row = rows[step];
     row = {};
-    expand_observation(result.observation, row.obs.data());
     row.reward_tenths = static_cast<std::int16_t>(result.reward_tenths);
     write_moves(result.moves, row);
     row.esc_pick = static_cast<std::int8_t>(draws.last_escalated_session());
-    write_state(game, true_state, row);
+    if constexpr (Network::kIsTable) {
+      const std::size_t columns = 4 * static_cast<std::size_t>(slot.network().host_count());
+      write_values(slot.network(), result.observation, columns, row.obs.data());
+      row.decoy_pick = result.moves.decoy_pick;
+      if (replayed.game.red == Red::kGiven && input.red_kind == kInvalidRedKind) write_invalid(row);
+    } else {
+      expand_observation(result.observation, row.obs.data());
+    }
+    write_state(slot, row);
   }
+}
+
+/// Fields whose form depends on the network: Meander's lists and the OTService.
+void write_lists(BasicSlot<Cage2> slot, TraceRow& row) {
+  const Game& game = slot.game();
+  row.s_ot = {game.outage_tenths == 0, game.ot_pid_known, game.ot_service_known};
+  row.s_meander = {game.scanned, game.exploited, game.escalated, game.mapped};
+}
+void write_lists(BasicSlot<TableNetwork> slot, WideTraceRow& row) {
+  const WideGame& game = slot.game();
+  const std::array<WideMask, 4> lists{game.scanned, game.exploited, game.escalated, game.mapped};
+  for (std::size_t host = 0; host < kMaxHosts; ++host) {
+    row.s_ot_running[host] = static_cast<std::int8_t>(slot.true_state().ot_running[host]);
+    row.s_ot_pid_known[host] = static_cast<std::int8_t>(slot.true_state().ot_pid_known[host]);
+    for (std::size_t list = 0; list < lists.size(); ++list)
+      row.s_meander[kMaxHosts * list + host] = (lists[list] >> host) & 1u;
+  }
+  row.s_ot_known = game.ot_service_known;
 }
 
 }  // namespace
 
-void write_state(const Game& game, const TrueState& true_state, TraceRow& row) {
-  for (int host = 0; host < kHostCount; ++host) {
+template <class Network>
+void write_state(BasicSlot<Network> slot, BasicTraceRow<Network>& row) {
+  const Network network = slot.network();
+  const auto& game = slot.game();
+  const auto& true_state = slot.true_state();
+  for (int host = 0; host < network.host_count(); ++host) {
     const auto h = static_cast<std::size_t>(host);
     const auto count = [](Byte sessions) {
       return static_cast<std::int8_t>(std::min<int>(sessions, 127));
@@ -139,29 +236,37 @@ void write_state(const Game& game, const TrueState& true_state, TraceRow& row) {
     row.s_malware[h] = static_cast<std::int8_t>(true_state.malware[h]);
     row.s_known_ip[h] = (game.known_ip >> host) & 1;
     row.s_known_host[h] = (game.known_host >> host) & 1;
-    unsigned ports = game.red_ports[h] != 0 ? 256u : 0u;
+    unsigned ports = network.knows_ports(game, h) ? 256u : 0u;
     for (std::size_t id = 0; id < kExploitCount; ++id) {
       ports |= static_cast<unsigned>((game.red_ports[h] >> kRankOfExploit[id]) & 1) << id;
     }
     row.s_red_ports[h] = static_cast<std::uint16_t>(ports);
   }
-  for (int net = 0; net < kSubnetCount; ++net)
+  for (int net = 0; net < network.subnet_count(); ++net)
     row.s_known_net[static_cast<std::size_t>(net)] = (game.known_nets >> net) & 1;
-  row.s_ot = {game.outage_tenths == 0, game.ot_pid_known, game.ot_service_known};
   row.s_bline_pos =
       game.red == Red::kBLine ? static_cast<std::int8_t>(game.position) : std::int8_t{-1};
-  row.s_meander = {game.scanned, game.exploited, game.escalated, game.mapped};
+  write_lists(slot, row);
 }
 
-void replay(std::span<const TraceEpisode> episodes, std::span<const TraceInput> inputs,
-            std::span<TraceRow> rows) {
+template <class Network>
+void replay(const typename Network::Scenarios& scenarios, std::span<const TraceEpisode> episodes,
+            std::span<const TraceInput> inputs, std::span<BasicTraceRow<Network>> rows) {
   check_sizes(episodes.size(), inputs.size(), rows.size());
-  check_episodes(episodes);
+  check_episodes(episodes, playable_reds(scenarios));
   for (std::size_t episode = 0; episode < episodes.size(); ++episode) {
     const std::size_t steps = inputs.size() / episodes.size();
-    replay_episode(episodes[episode], episode, inputs.subspan(episode * steps, steps),
-                   rows.subspan(episode * steps, steps));
+    replay_episode<Network>(scenarios, episodes[episode], episode,
+                            inputs.subspan(episode * steps, steps),
+                            rows.subspan(episode * steps, steps));
   }
 }
+
+template void replay<Cage2>(const Cage2::Scenarios&, std::span<const TraceEpisode>,
+                            std::span<const TraceInput>, std::span<TraceRow>);
+template void replay<TableNetwork>(const TableNetwork::Scenarios&, std::span<const TraceEpisode>,
+                                   std::span<const TraceInput>, std::span<WideTraceRow>);
+template void write_state(BasicSlot<Cage2>, TraceRow&);
+template void write_state(BasicSlot<TableNetwork>, WideTraceRow&);
 
 }  // namespace cagepool

@@ -36,7 +36,7 @@ class World {
  public:
   explicit World(const Options& options)
       : out(allocate_outputs(options)),
-        batch(configs(options), out, options.autoreset,
+        batch({}, configs(options), out, options.autoreset,
               ComplianceRule::make(Knowledge::kTrue, Definition::kHost, 30.0), options.threads),
         ids(options.games) {
     std::iota(ids.begin(), ids.end(), 0);
@@ -82,7 +82,7 @@ class World {
 
   Outputs allocate_outputs(const Options& options) {
     Outputs outputs;
-    for_each_output([&](const auto& field) {
+    for_each_output<Outputs>([&](const auto& field) {
       const bool is_present = field.condition != OutputCondition::kSameStepReset ||
                               options.autoreset == Autoreset::kSameStep;
       if (is_present) allocate(outputs.*field.array, options);
@@ -142,7 +142,7 @@ void test_masks_counts_and_session_log_agree() {
       std::array<int, kHostCount> sessions{};
       sessions[kUser0] = 1;
       for (const Session session : world.batch.session_log(id)) {
-        if (session & kSessionAlive) ++sessions[session & kSessionHost];
+        if (session & Cage2::Bits::kAlive) ++sessions[session & Cage2::Bits::kHost];
       }
       for (int host = 0; host < kHostCount; ++host) {
         const auto h = static_cast<std::size_t>(host);

@@ -6,10 +6,11 @@ from cagepool.envs import make, make_vec
 
 if TYPE_CHECKING:
     from cagepool.evaluate.load import load
+    from cagepool.scenarios import Scenario
 
     __version__: str
 
-__all__ = ["__version__", "load", "make", "make_vec"]
+__all__ = ["Scenario", "__version__", "load", "make", "make_vec"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,6 +19,10 @@ def __getattr__(name: str) -> Any:
         from cagepool.evaluate.load import load  # noqa: PLC0415
 
         return load
+    if name == "Scenario":
+        from cagepool.scenarios import Scenario  # noqa: PLC0415
+
+        return Scenario
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415
 

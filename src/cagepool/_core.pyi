@@ -16,6 +16,10 @@ ACTION_COUNT: int = 145
 
 RED_ACTION_COUNT: int = 44
 
+MAX_HOSTS: int = 64
+
+MAX_SUBNETS: int = 16
+
 OBSERVATION_SIZE: int = 52
 
 COUNTER_COUNT: int = 5
@@ -53,6 +57,18 @@ SESSION_PRIVILEGED: int = 32
 SESSION_SEEN: int = 64
 
 SESSION_SSH: int = 128
+
+SCENARIO_SESSION_HOST: int = 63
+
+SCENARIO_SESSION_ALIVE: int = 64
+
+SCENARIO_SESSION_PRIVILEGED: int = 128
+
+SCENARIO_SESSION_SEEN: int = 256
+
+SCENARIO_SESSION_SSH: int = 512
+
+SCENARIO_SESSION_EXPLOIT_SHIFT: int = 10
 
 class Edition(enum.IntEnum):
     V21 = 0
@@ -93,6 +109,8 @@ class BlueKind(enum.IntEnum):
     DECOY = 4
 
     RESTORE = 5
+
+    MISINFORM = 6
 
 class Autoreset(enum.Enum):
     NEXT_STEP = 0
@@ -165,13 +183,22 @@ def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
     Arrays that a batch writes: name, possible NumPy types, columns, condition.
     """
 
+def scenario_output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
+    """The same of a batch of any networks; columns 0: four per slot."""
+
+def kind_bit(kind: BlueKind, decoy: int = 0) -> int:
+    """Number of a kind of blue's actions; every decoy is one."""
+
+def replay_scenario(*, scenario: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], episodes: numpy.typing.NDArray[numpy.uint8], inputs: numpy.typing.NDArray[numpy.uint8], rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+    """The same as `replay` in a network that is given, as one row of bytes."""
+
 def replay(*, episodes: numpy.typing.NDArray[numpy.uint8], inputs: numpy.typing.NDArray[numpy.uint8], rows: numpy.typing.NDArray[numpy.uint8]) -> None:
     """
     Replay recorded games and write one row per step. Arguments are structs as rows of bytes: trace_episode, trace_input and trace_row of `struct_layouts`.
     """
 
 class Batch:
-    """Many games that are stepped together."""
+    """Many games of Scenario2 that are stepped together."""
 
     def __init__(self, *, configs: numpy.typing.NDArray[numpy.uint8], outputs: dict[str, numpy.typing.NDArray[Any]], autoreset: Autoreset, knowledge: Knowledge, definition: Definition, alignment_lambda: float, threads: int) -> None:
         """
@@ -220,13 +247,20 @@ class Batch:
         """
 
     def session_log(self, id: int) -> bytes:
-        """Red's sessions of the episode, one byte each, in order of creation."""
+        """
+        Red's sessions of the episode, in order of creation: one byte each, two in a batch of any networks.
+        """
 
     def stream_key(self, id: int) -> int:
         """Key of the random stream of the game's episode."""
 
     def steps(self, id: int) -> int:
         """Steps played in the game's episode."""
+
+    def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """
+        Write the state of every game: the fields `s_*` of one trace row per game.
+        """
 
     def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], final: bool = False) -> None:
         """
@@ -245,6 +279,70 @@ class Batch:
         Raises:
             ValueError: an episode would end with these steps, or an array does not fit.
         """
+
+class ScenarioBatch:
+    """Many games of any networks that are stepped together."""
+
+    def __init__(self, *, scenarios: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], slots: int, draws_scenarios: bool, configs: numpy.typing.NDArray[numpy.uint8], outputs: dict[str, numpy.typing.NDArray[Any]], autoreset: Autoreset, knowledge: Knowledge, alignment_lambda: float, threads: int) -> None:
+        """
+        Create a batch that writes to these arrays.
+
+        Args:
+            scenarios: One scenario of `struct_layouts` per network, as rows of bytes.
+            kinds: `kind_bit` of blue's kinds of actions, in the order of their indices.
+            slots: Hosts in observations and in blue's actions.
+            draws_scenarios: Draw a network for every episode; else game i plays network i modulo their number.
+            configs: One game_config of `struct_layouts` per game, as rows of bytes.
+            outputs: All arrays of `scenario_output_fields`, by name.
+
+        Raises:
+            TypeError: an array has another type or rank.
+            ValueError: an array is missing, unknown or has another shape, or a value is not valid.
+        """
+
+    @property
+    def games(self) -> int: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    def step(self, actions: numpy.typing.NDArray[numpy.int64], red_actions: numpy.typing.NDArray[numpy.int64] | None = None, ids: numpy.typing.NDArray[numpy.int64] | None = None) -> int:
+        """
+        Play one action in every game, or in the games `ids`; returns how many episodes ended.
+
+        Raises:
+            IndexError: an action or a game is out of range; no game was stepped.
+        """
+
+    def reset(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64] | None = None) -> None:
+        """Start new episodes; with seeds, the first ones of new random streams."""
+
+    def reseed(self, ids: numpy.typing.NDArray[numpy.int64], seeds: numpy.typing.NDArray[numpy.uint64]) -> None:
+        """Switch games to new random streams from their current step on."""
+
+    def redirect_observations(self, observations: numpy.typing.NDArray[Any]) -> None:
+        """
+        Write observations to another array of the same type and shape from now on.
+        """
+
+    def save(self, id: int) -> bytes:
+        """Return a snapshot of one game."""
+
+    def restore(self, ids: numpy.typing.NDArray[numpy.int64], blobs: list[bytes]) -> None:
+        """
+        Replace games by snapshots; no game changes if any snapshot is refused.
+        """
+
+    def session_log(self, id: int) -> bytes:
+        """
+        Red's sessions of the episode, in order of creation: one byte each, two in a batch of any networks.
+        """
+
+    def stream_key(self, id: int) -> int:
+        """Key of the random stream of the game's episode."""
+
+    def steps(self, id: int) -> int:
+        """Steps played in the game's episode."""
 
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
         """

@@ -65,7 +65,8 @@ def play_step(batch: Batch, action: int | str, red: str | None = None) -> None:
 
 def trace_rows(batch: Batch) -> NDArray[np.void]:
     """State of every game as trace rows."""
-    result = np.zeros(batch.games, dtypes.TRACE_ROW)
+    is_built_in = batch.config.is_built_in
+    result = np.zeros(batch.games, dtypes.TRACE_ROW if is_built_in else dtypes.SCENARIO_TRACE_ROW)
     batch.core.write_trace_rows(dtypes.as_bytes(result))
     return result
 

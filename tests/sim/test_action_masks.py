@@ -1,6 +1,7 @@
 """Action masks against the game itself."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,8 @@ def test_everything_but_a_decoy_may_always_be_played() -> None:
 )
 def test_actions_can_be_left_out_for_good(option: str, word: str) -> None:
     named = np.array([name.endswith(word) for name in ACTIONS])
-    whole, masks = ActionMasks(2), ActionMasks(2, **{option: False})
+    flags: Any = {option: False}
+    whole, masks = ActionMasks(2), ActionMasks(2, **flags)
     rng = np.random.default_rng(0)
     for _ in range(100):
         played = rng.integers(0, 145, 2)

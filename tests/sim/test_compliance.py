@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cagepool import make_vec
-from cagepool.sim import COUNTERS, Batch, orders
+from cagepool.sim import COUNTERS, Batch, BatchConfig, orders
 from cagepool.sim.compliance import ComplianceTracker, compliance_summary, episode_compliance
 from cagepool.sim.names import ACTIONS, HOSTS, action_index
+from tests.scenarios.files import sample
 from tests.sim.games import SEEDS, int64s, play_actions, play_step, start_batch
 
 TYPES = {
@@ -289,3 +290,29 @@ def test_compliance_without_a_decision_is_undefined() -> None:
 def test_the_alignment_of_an_episode_without_a_decision_is_0() -> None:
     counters = np.array([[3, 1, 0, 4, 9], [0, 0, 2, 2, 0], [0, 2, 0, 2, 5]])
     assert episode_compliance(counters, undefined=0.0).tolist() == [0.75, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("knowledge", ["true", "observed"])
+@pytest.mark.parametrize("name", ["tiny", "linear4", "blind_spots", "other_images", "wide40"])
+def test_a_tracker_counts_as_the_core_does_on_other_networks(name: str, knowledge: Any) -> None:
+    scenario = sample(name)
+    order = "op_server,enterprise,op_host,user,defender"
+    batch = Batch(
+        30,
+        BatchConfig(
+            scenario=scenario, order=order, alignment=30.0, knowledge=knowledge, red="meander"
+        ),
+    )
+    batch.reset(np.arange(30, dtype=np.uint64))
+    tracker = ComplianceTracker(
+        30, order, knowledge=knowledge, definition="host", alignment=30.0, scenario=scenario
+    )
+    rng = np.random.default_rng(0)
+    fixes = [index for index, action in enumerate(scenario.actions) if action.startswith("Re")]
+    for _ in range(60):
+        actions = rng.choice(fixes, 30)
+        tracker.update(batch.true_state, actions)
+        batch.step(actions)
+        np.testing.assert_array_equal(tracker.counters, batch.counters)
+        np.testing.assert_array_equal(tracker.alignment, batch.alignment)
+    assert tracker.counters.any(axis=0).all()

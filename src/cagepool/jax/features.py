@@ -17,6 +17,8 @@ _DECOY_GROUPS = range(2, 10)  # of `rules.decode_action`
 _RESTORE_GROUP = 10
 _NO_GROUP = 11
 
+BLUE_KINDS = len(_core.BlueKind) - 1  # CAGE-2 has no Misinform
+
 
 class History(NamedTuple):
     """What features need of one game's episode."""
@@ -64,7 +66,7 @@ class Features:
         config = self.config
         size = 4 * len(HOSTS) + 3 * len(HOSTS) * config.scan_memory
         size += len(self._decoy_choices) * config.decoys_placed
-        size += (len(_core.BlueKind) + len(HOSTS)) * config.last_action
+        size += (BLUE_KINDS + len(HOSTS)) * config.last_action
         return size + config.time_left + len(HOST_TYPES) ** 2 * config.order_input
 
     def start(self) -> History:
@@ -144,7 +146,7 @@ class Features:
         has_host = has_action & (history.last_kind > int(_core.BlueKind.MONITOR))
         kind = only_if(has_action, np.uint32(1) << history.last_kind)
         host = only_if(has_host, np.uint32(1) << history.last_host)
-        return [_bits(kind, len(_core.BlueKind)), _bits(host, len(HOSTS))]
+        return [_bits(kind, BLUE_KINDS), _bits(host, len(HOSTS))]
 
     def _mask_of_choices(self, history: History) -> Array:
         choices = []

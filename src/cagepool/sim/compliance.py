@@ -13,24 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.scenarios import CAGE2, Layout, Scenario
 from cagepool.sim.batch import COUNTERS
-from cagepool.sim.names import ACTIONS, HOST_TYPE, HOST_TYPES, HOSTS, host_index
+from cagepool.sim.names import HOST_TYPE, HOST_TYPES, HOSTS
 from cagepool.sim.orders import parse_order
+from cagepool.sim.slots import action_table, slot_tables
 from cagepool.types import Bools, Float64s, Int32s, Int64s, Records
 
 COMPLIANT, VIOLATIONS, WASTED, FIXES, THREAT_STEPS = range(len(COUNTERS))
 NO_FIX_COMPLIANCE = 0.5  # of an episode without a fix, by the older definition
 _NO_HOST = -1
 _THREAT_FIELD = {"true": "access", "observed": "compromised"}  # of the true state, by knowledge
-_USER0 = host_index("User0")
 
 
-def _fixed_host(action: str) -> int:
-    kind, _, host = action.partition(" ")
-    return host_index(host) if kind in ("Remove", "Restore") else _NO_HOST
-
-
-_FIXED_HOST = np.array([_fixed_host(action) for action in ACTIONS])
+def _fixed_hosts(scenario: Scenario, layout: Layout) -> Int64s:
+    """Host that each action of a layout fixes; -1: none."""
+    table = action_table(layout)
+    kinds = [kind in ("Remove", "Restore") for kind in layout.kinds]
+    has_kind = np.array([kind in scenario.action_kinds for kind in layout.kinds])
+    host_of_slot = slot_tables((scenario,), layout).host_of_slot[0]
+    is_fix = (np.array(kinds) & has_kind)[table.kinds]
+    return np.where(is_fix, host_of_slot[table.slots], _NO_HOST)
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,18 @@ def episode_compliance(counters: NDArray[np.integer], *, undefined: float) -> Fl
 class ComplianceTracker:
     """Counts decisions and pays the alignment reward as the core does, from true states."""
 
-    def __init__(
-        self, games: int, order: str, *, knowledge: str, definition: str, alignment: float
+    def __init__(  # noqa: PLR0913 - those of the batch, and the network
+        self,
+        games: int,
+        order: str,
+        *,
+        knowledge: str,
+        definition: str,
+        alignment: float,
+        scenario: Scenario = CAGE2,
+        layout: Layout | None = None,
     ) -> None:
-        """Start counting; all games follow one order.
+        """Start counting; all games follow one order on one network.
 
         Args:
             games: Number of games.
@@ -102,6 +113,8 @@ class ComplianceTracker:
             knowledge: As in `BatchConfig`.
             definition: As in `BatchConfig`.
             alignment: Lambda of the alignment reward.
+            scenario: The network.
+            layout: Of the actions; None: that of the network.
         """
         self.counters: Int32s = np.zeros((games, _core.COUNTER_COUNT), np.int32)
         self.alignment: Float64s = np.zeros(games)  # reward of the last action
@@ -110,26 +123,28 @@ class ComplianceTracker:
         self._lambda = alignment
         # The core's grid, on which sums over an episode are exact (cpp/core/compliance.hpp).
         self._grid = 2.0 ** (math.frexp(alignment)[1] - 45) if alignment else 1.0
-        has_type = np.array([[HOST_TYPE[host] == kind for host in HOSTS] for kind in HOST_TYPES])
-        if not self._is_seed:
-            has_type[:, _USER0] = False
+        roles = scenario.roles
+        if self._is_seed:  # in which User0 has a type
+            roles = tuple(HOST_TYPE[host] for host in HOSTS)
+        has_type = np.array([[role == kind for role in roles] for kind in HOST_TYPES])
+        self._has_type: Bools = np.asarray(has_type.any(axis=0))
+        self._fixed_hosts = _fixed_hosts(scenario, layout or Layout.of((scenario,)))
         ranked = [HOST_TYPES.index(kind) for kind in parse_order(order)]
         self._hosts_by_rank: Bools = has_type[ranked]  # (rank in the order, host)
 
     def update(self, states: Records, actions: Int64s) -> None:
         """Count one action per game by the true state before that action."""
-        threatened: Bools = np.greater(states[self._threat_field], 0)
-        if not self._is_seed:
-            threatened[:, _USER0] = False
+        hosts = len(self._has_type)
+        threatened: Bools = np.greater(states[self._threat_field][:, :hosts], 0) & self._has_type
         threatened_ranks: Bools = np.greater(threatened.astype(np.int64) @ self._hosts_by_rank.T, 0)
         has_top: Bools = np.any(threatened_ranks, axis=1)
         in_top_type = self._hosts_by_rank[threatened_ranks.argmax(axis=1)] & has_top[:, None]
-        targets = _FIXED_HOST[actions]
+        targets = self._fixed_hosts[actions]
         is_fix = targets != _NO_HOST
         games = np.arange(len(actions))
         on_top = in_top_type[games, targets]
         is_compliant = on_top | ~has_top if self._is_seed else on_top & threatened[games, targets]
-        on_foothold = np.logical_and(targets == _USER0, not self._is_seed)
+        on_foothold = is_fix & ~self._has_type[targets]  # no type: never threatened
         before = self._scaled_compliance()
         self.counters[:, THREAT_STEPS] += has_top
         self.counters[:, FIXES] += is_fix

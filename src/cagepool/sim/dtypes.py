@@ -24,8 +24,25 @@ MOVES = STRUCTS["moves"]
 TRACE_EPISODE = STRUCTS["trace_episode"]
 TRACE_INPUT = STRUCTS["trace_input"]
 TRACE_ROW = STRUCTS["trace_row"]
+SCENARIO = STRUCTS["scenario"]
+SCENARIO_TRUE_STATE = STRUCTS["scenario_true_state"]
+SCENARIO_MOVES = STRUCTS["scenario_moves"]
+SCENARIO_TRACE_ROW = STRUCTS["scenario_trace_row"]
 BELIEF = STRUCTS["belief"]
 BELIEF_STATE = STRUCTS["belief_state"]
+
+
+def trimmed(dtype: np.dtype[np.void], hosts: int) -> np.dtype[np.void]:
+    """A struct of any network in which arrays over hosts have only the first ones."""
+    fields: dict[str, Any] = dict(dtype.fields or {})
+    formats = [
+        np.dtype((kind.base, (hosts,))) if kind.shape == (_core.MAX_HOSTS,) else kind
+        for kind, *_ in fields.values()
+    ]
+    offsets = [offset for _, offset, *_ in fields.values()]
+    return np.dtype(
+        {"names": [*fields], "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize}
+    )
 
 
 def as_bytes(

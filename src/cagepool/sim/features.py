@@ -52,13 +52,13 @@ def _is_lean(action: str) -> bool:
     return kind not in ("Analyse", "DecoyVsftpd")
 
 
-def parse_biases(text: str) -> dict[_core.BlueKind, float]:
+def parse_biases(text: str) -> dict[str, float]:
     """Biases by kind of action, from text such as `Restore=-2,Decoy=1`.
 
     Raises:
         ValueError: a kind is unknown, or a bias is not a finite number.
     """
-    kinds = {kind.name.capitalize(): kind for kind in _core.BlueKind}
+    kinds = [kind.name.capitalize() for kind in _core.BlueKind]
     biases = {}
     for part in text.split(","):
         name, _, number = part.partition("=")
@@ -71,7 +71,7 @@ def parse_biases(text: str) -> dict[_core.BlueKind, float]:
                 f"start_bias must be numbers by kind of action ({', '.join(kinds)}), such as "
                 f"Restore=-2, got {text!r}"
             )
-        biases[kinds[name.strip()]] = bias
+        biases[name.strip()] = bias
     return biases
 
 

@@ -5,7 +5,8 @@ are cached, so that a frame costs little more than the parts that changed since 
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from io import BytesIO
 from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
@@ -13,23 +14,27 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from cagepool.scenarios import Scenario
 from cagepool.sim import network_layout as layout
 from cagepool.sim.batch import Batch
-from cagepool.sim.names import EDITIONS, HOSTS, RED_AGENTS
+from cagepool.sim.names import EDITIONS, RED_AGENTS
 from cagepool.sim.network_layout import CARD, CELL, SAW, TAG, ZONE, Box, Curve, Point
+from cagepool.sim.network_picture import draw_network
+from cagepool.sim.red_observation import red_knowledge
 from cagepool.sim.render import (
     HostStates,
     Moves,
     Targets,
+    game_scenario,
     host_states,
     last_moves,
     last_targets,
-    red_knowledge,
 )
 from cagepool.types import Bytes, Float64s
 
 SCALE = 3
-FRAME_SIZE = (960, 576)  # multiples of 16, as video encoders want them
+FRAME_SIZE = (960, 576)
+"""Size of a frame, unless the network needs more: multiples of 16, as video encoders want them."""
 MARGIN = 8
 PANEL_HEIGHT = 70
 PANEL_GAP = 12
@@ -37,22 +42,35 @@ PANEL_WIDTHS = (170, 236, 330, 172)  # step, blue, red, green
 _WORDS = {True: "succeeded", False: "failed", None: ""}
 _DETECTED = {True: ", detected", False: ", not detected", None: ""}
 _COLORS = {name: light for name, (light, _) in layout.COLORS.items()}
-_LAYOUT = layout.wide_layout()
 _ORIGIN = (MARGIN, MARGIN + PANEL_HEIGHT + MARGIN)  # of the network in a frame
 
 
 def draw_frames(batch: Batch, games: Sequence[int]) -> Iterator[Bytes]:
-    """Draw games as arrays, (576, 960, 3): their last moves above the network after them."""
+    """Draw games as arrays, (height, width, 3): their last moves above the network after them.
+
+    All frames of a batch have one size, `FRAME_SIZE` or what its largest network needs.
+    """
     known = red_knowledge(batch)
+    size = frame_size(batch.scenarios)
     for game in games:
         states = host_states(batch, game, known)
         has_moves = batch.core.steps(game) > 0  # otherwise the moves are those of the last episode
         moves = last_moves(batch, game) if has_moves else None
         targets = last_targets(batch, game) if has_moves else None
-        frame = _background().copy()
+        painter = _painter(game_scenario(batch, game), size)
+        frame = painter.background.copy()
         _draw_panel(frame, _headline(batch, game), moves)
-        _draw_network(frame, states, moves, targets)
+        painter.draw(frame, states, moves, targets)
         yield np.array(frame)
+
+
+@lru_cache(maxsize=16)
+def frame_size(scenarios: tuple[Scenario, ...]) -> tuple[int, int]:
+    """Width and height of frames of these scenarios."""
+    layouts = [layout.wide_layout(scenario) for scenario in scenarios]
+    width = max(drawing.width for drawing in layouts) + 2 * MARGIN
+    height = max(drawing.height for drawing in layouts) + _ORIGIN[1] + MARGIN
+    return max(FRAME_SIZE[0], 16 * ceil(width / 16)), max(FRAME_SIZE[1], 16 * ceil(height / 16))
 
 
 class _Text(NamedTuple):
@@ -135,6 +153,7 @@ class _Card(NamedTuple):
     decoys: tuple[str, ...]
     frame: str  # name of the color
     broken: bool
+    is_foothold: bool
 
 
 @lru_cache(maxsize=512)
@@ -158,66 +177,148 @@ def _font(size: float) -> ImageFont.FreeTypeFont:
     return font
 
 
+# The network before a game
+
+
+def scenario_png(scenario: Scenario) -> bytes:
+    """The network as a PNG image: see `network_picture.draw_network`."""
+    drawing = layout.wide_layout(scenario)
+    width, height = drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN
+    canvas = _PictureCanvas(Box(-MARGIN, -MARGIN, width, height), _COLORS["bg"])
+    draw_network(canvas, scenario)
+    file = BytesIO()
+    canvas.image().save(file, "PNG")
+    return file.getvalue()
+
+
+class _PictureCanvas(_Sprite):
+    """Canvas of `draw_network`."""
+
+    def curve(self, curve: Curve, color: str) -> None:  # noqa: ARG002 - lines are opaque here
+        self.line(_points(curve), "#c0c4c6", 1)  # muted, at 35 % opacity on soft
+
+    def write(self, place: Point, text: str, size: float, color: str, *, bold: bool) -> None:
+        self.text(_Text(place, text, size, color, bold=bold))
+
+
 # The network
 
 
-def _draw_network(
-    frame: Image.Image, states: HostStates, moves: Moves | None, targets: Targets | None
-) -> None:
-    red_kind, _, red_place = (moves["red"] if moves else "").partition(" ")
-    if red_kind == "DiscoverRemoteSystems":
-        _paste(frame, _swept_zone(red_place), _corner(_LAYOUT.zones[red_place]))
-    if moves and red_place in _LAYOUT.attacks:
-        _paste(frame, *_attack(red_place, failed=moves["red_success"] is False))
-    if states["stopped"]:
-        zone = [*_LAYOUT.zones.values()][-1]
-        _paste(frame, _service(stopped=True), (zone.x, zone.y))
-    for index, host in enumerate(HOSTS):
-        x, y = _LAYOUT.hosts[host]
-        _paste(frame, _card(_card_state(host, index, states, targets)), (x - 2, y - 2))
-    if moves and targets:
-        for sprite, place in _tags(moves, targets):
-            _paste(frame, sprite, place)
+class _NetworkPainter:
+    """Draws the games of one scenario; caches what does not change."""
+
+    def __init__(self, scenario: Scenario, size: tuple[int, int]) -> None:
+        self._hosts = scenario.hosts
+        self._plan = layout.network_plan(scenario)
+        self._layout = layout.wide_layout(scenario)
+        self._services = layout.service_zones(self._plan)
+        self._size = size
+        self._swept_zones: dict[str, Image.Image] = {}
+        self._attacks: dict[tuple[str, bool], tuple[Image.Image, Point]] = {}
+
+    def draw(
+        self, frame: Image.Image, states: HostStates, moves: Moves | None, targets: Targets | None
+    ) -> None:
+        """Draw the network above its background."""
+        places = self._layout
+        red_kind, _, red_place = (moves["red"] if moves else "").partition(" ")
+        is_sweep = red_kind == "DiscoverRemoteSystems"
+        if is_sweep:
+            _paste(frame, self._swept_zone(red_place), _corner(places.zones[red_place]))
+        elif moves and red_place in places.attacks:
+            _paste(frame, *self._attack(red_place, failed=moves["red_success"] is False))
+        for zone, hosts in self._services.items():
+            if not {*hosts}.isdisjoint(states["stopped_hosts"]):
+                box = places.zones[zone]
+                _paste(frame, _service(box.width, stopped=True), _corner(box))
+        for index, host in enumerate(self._hosts):
+            x, y = places.hosts[host]
+            _paste(frame, _card(self._card_state(host, index, states, targets)), (x - 2, y - 2))
+        if moves and targets:
+            for sprite, place in self._tags(moves, targets):
+                _paste(frame, sprite, place)
+
+    def _card_state(
+        self, host: str, index: int, states: HostStates, targets: Targets | None
+    ) -> _Card:
+        frame = "line"
+        if targets and host in (targets["red_target"], targets["blue_target"]):
+            frame = "blue" if targets["blue_target"] == host else "red"
+        return _Card(
+            host=host,
+            truth=layout.ACCESS[states["access"][index]],
+            belief=layout.BELIEF[states["belief"][index]],
+            activity=layout.ACTIVITY[states["activity"][index]],
+            known=layout.KNOWN[states["known"][index]],
+            decoys=tuple(states["decoys"][index]),
+            frame=frame,
+            broken=host in states["stopped_hosts"],
+            is_foothold=host == self._plan.foothold,
+        )
+
+    @cached_property
+    def background(self) -> Image.Image:
+        """All that never changes: zones, their names, links, and the service while it runs."""
+        whole = Box(-_ORIGIN[0], -_ORIGIN[1], *self._size)
+        sprite = _Sprite(whole, _COLORS["bg"])
+        for name, box in self._layout.zones.items():
+            sprite.rectangle(box, ZONE["radius"], _COLORS["soft"])
+            place = (box.x + ZONE["padding"], box.y + ZONE["baseline"])
+            sprite.text(_Text(place, name, layout.FONT_SIZES["zone"], _COLORS["muted"], bold=True))
+        for curve in self._layout.links:
+            sprite.line(_points(curve), "#c0c4c6", 1)  # muted, at 35 % opacity on soft
+        frame = sprite.image()
+        for zone in self._services:
+            box = self._layout.zones[zone]
+            _paste(frame, _service(box.width, stopped=False), _corner(box))
+        return frame
+
+    def _swept_zone(self, name: str) -> Image.Image:
+        if name not in self._swept_zones:
+            self._swept_zones[name] = _dashed_frame(self._layout.zones[name])
+        return self._swept_zones[name]
+
+    def _attack(self, target: str, *, failed: bool) -> tuple[Image.Image, Point]:
+        if (target, failed) not in self._attacks:
+            curve = self._layout.attacks[target]
+            self._attacks[target, failed] = _arrow(_points(curve), is_dashed=failed)
+        return self._attacks[target, failed]
+
+    def _tags(self, moves: Moves, targets: Targets) -> Iterator[tuple[Image.Image, Point]]:
+        """Short names of the actions, on the edges of their targets."""
+        places = self._layout
+        blue_word = moves["blue"].split(" ")[0].replace("Decoy", "decoy ").lower()
+        x, y = places.hosts[targets["blue_target"] or self._plan.defender]
+        right = x + CARD["width"] - TAG["inset"]
+        sprite, width = _tag("blue", blue_word, moves["blue_success"])
+        yield sprite, (right - width, y - TAG["above"])
+        kind, _, place = moves["red"].partition(" ")
+        sprite, _ = _tag("red", layout.RED_WORDS[kind], moves["red_success"])
+        if kind == "DiscoverRemoteSystems":
+            zone = places.zones[place]
+            x, y = zone.x + zone.width / 2 + TAG["zone_x"], zone.y + TAG["zone_y"]
+        else:
+            x, y = places.hosts[targets["red_target"] or self._plan.foothold]
+            x += TAG["inset"]
+        yield sprite, (x, y - TAG["above"])
+        if moves["green"]:
+            x, y = places.hosts[moves["green"]]
+            sprite, width = _tag("green", layout.GREEN_WORD, None)
+            bottom = y + CARD["height"] + TAG["green_y"]
+            yield sprite, (x + CARD["width"] - TAG["inset"] - width, bottom - TAG["above"])
 
 
-def _card_state(host: str, index: int, states: HostStates, targets: Targets | None) -> _Card:
-    frame = "line"
-    if targets and host in (targets["red_target"], targets["blue_target"]):
-        frame = "blue" if targets["blue_target"] == host else "red"
-    return _Card(
-        host=host,
-        truth=layout.ACCESS[states["access"][index]],
-        belief=layout.BELIEF[states["belief"][index]],
-        activity=layout.ACTIVITY[states["activity"][index]],
-        known=layout.KNOWN[states["known"][index]],
-        decoys=tuple(states["decoys"][index]),
-        frame=frame,
-        broken=states["stopped"] and host == layout.TARGET,
-    )
+@lru_cache(maxsize=64)
+def _painter(scenario: Scenario, size: tuple[int, int]) -> _NetworkPainter:
+    return _NetworkPainter(scenario, size)
 
 
-@lru_cache(maxsize=1)
-def _background() -> Image.Image:
-    """All that never changes: zones, their names, links, and the service while it runs."""
-    whole = Box(-_ORIGIN[0], -_ORIGIN[1], *FRAME_SIZE)
-    sprite = _Sprite(whole, _COLORS["bg"])
-    for name, box in _LAYOUT.zones.items():
-        sprite.rectangle(box, ZONE["radius"], _COLORS["soft"])
-        place = (box.x + ZONE["padding"], box.y + ZONE["baseline"])
-        sprite.text(_Text(place, name, layout.FONT_SIZES["zone"], _COLORS["muted"], bold=True))
-    for curve in _LAYOUT.links:
-        sprite.line(_points(curve), "#c0c4c6", 1)  # muted, at 35 % opacity on soft
-    frame = sprite.image()
-    _paste(frame, _service(stopped=False), _corner([*_LAYOUT.zones.values()][-1]))
-    return frame
-
-
-@lru_cache(maxsize=2)
-def _service(*, stopped: bool) -> Image.Image:
-    """State of OTService in the heading of the last zone; covers the other state."""
-    zone = [*_LAYOUT.zones.values()][-1]
-    sprite = _Sprite(Box(0, 0, zone.width, ZONE["heading"]))
-    middle, right = zone.width / 2 - 18, zone.width - ZONE["padding"]
+@lru_cache(maxsize=32)
+def _service(zone_width: float, *, stopped: bool) -> Image.Image:
+    """State of OTService in the heading of a zone; covers the other state."""
+    sprite = _Sprite(Box(0, 0, zone_width, ZONE["heading"]))
+    right = zone_width - ZONE["padding"]
+    middle = right - 110
     sprite.rectangle(Box(middle, 8, right - middle, 20), 0, _COLORS["soft"])
     text = "OTService stopped" if stopped else "OTService runs"
     color = _COLORS["red" if stopped else "muted"]
@@ -226,9 +327,8 @@ def _service(*, stopped: bool) -> Image.Image:
     return sprite.image()
 
 
-@lru_cache(maxsize=8)
-def _swept_zone(name: str) -> Image.Image:
-    box = _LAYOUT.zones[name]
+def _dashed_frame(box: Box) -> Image.Image:
+    """Frame of a zone that red has swept."""
     sprite = _Sprite(Box(0, 0, box.width + 2, box.height + 2))
     corners = [(1, 1), (box.width, 1), (box.width, box.height), (1, box.height), (1, 1)]
     for start, end in pairwise(corners):
@@ -237,15 +337,13 @@ def _swept_zone(name: str) -> Image.Image:
     return sprite.image()
 
 
-@lru_cache(maxsize=32)
-def _attack(target: str, *, failed: bool) -> tuple[Image.Image, Point]:
-    """Arrow from the foothold to a host, and its place; dashed if the action failed."""
-    points = _points(_LAYOUT.attacks[target])
+def _arrow(points: Float64s, *, is_dashed: bool) -> tuple[Image.Image, Point]:
+    """Arrow along points, (n, 2), and its place."""
     tip, before = points[-1], points[-2]
     shaft = np.vstack([points[:-1], (tip + before) / 2])
     low, high = points.min(axis=0) - 8, points.max(axis=0) + 8
     sprite = _Sprite(Box(low[0], low[1], *np.ceil(high - low).tolist()))
-    for dash in _dashes(points, 5, 5) if failed else [shaft]:
+    for dash in _dashes(points, 5, 5) if is_dashed else [shaft]:
         sprite.line(dash, _COLORS["red"], 2.4)
     along = (tip - before) / np.linalg.norm(tip - before)
     across = np.array([-along[1], along[0]])
@@ -269,18 +367,19 @@ def _card(card: _Card) -> Image.Image:
         _COLORS["red" if card.known else "line"],
     )
     name = (CARD["name_x"], CARD["name_baseline"])
-    sprite.text(_Text(name, card.host, layout.FONT_SIZES["name"], _COLORS["ink"], bold=True))
+    title = layout.short_name(card.host, has_label=bool(card.activity) or card.is_foothold)
+    sprite.text(_Text(name, title, layout.FONT_SIZES["name"], _COLORS["ink"], bold=True))
     _draw_cell(sprite, CARD["padding"], "truth", card.truth)
     right = CARD["width"] - CARD["padding"] - CELL["width"]
     _draw_cell(sprite, right, "blue sees", card.belief)
     if card.activity:
         _draw_activity(sprite, card.activity)
     # Blue cannot clear the foothold: truth and belief always differ there.
-    if card.host == layout.FOOTHOLD and not card.activity:
+    if card.is_foothold and not card.activity:
         place = (CARD["width"] - CARD["padding"], 22)
         size = layout.FONT_SIZES["decoys"]
         sprite.text(_Text(place, "red's foothold", size, _COLORS["muted"], anchor="r"))
-    elif card.host != layout.FOOTHOLD and card.truth != card.belief:
+    elif not card.is_foothold and card.truth != card.belief:
         _draw_unlike(sprite)
     if card.decoys:
         _draw_decoys(sprite, card.decoys)
@@ -333,29 +432,6 @@ def _draw_decoys(sprite: _Sprite, names: Sequence[str]) -> None:
     text = ", ".join(names[: layout.DECOYS_SHOWN]) + (f" +{more}" if more > 0 else "")
     place = (x + 8, CARD["decoys_baseline"])
     sprite.text(_Text(place, text, layout.FONT_SIZES["decoys"], _COLORS["muted"]))
-
-
-def _tags(moves: Moves, targets: Targets) -> Iterator[tuple[Image.Image, Point]]:
-    """Short names of the actions, on the edges of their targets."""
-    blue_word = moves["blue"].split(" ")[0].replace("Decoy", "decoy ").lower()
-    x, y = _LAYOUT.hosts[targets["blue_target"] or layout.DEFENDER]
-    right = x + CARD["width"] - TAG["inset"]
-    sprite, width = _tag("blue", blue_word, moves["blue_success"])
-    yield sprite, (right - width, y - TAG["above"])
-    kind, _, place = moves["red"].partition(" ")
-    sprite, _ = _tag("red", layout.RED_WORDS[kind], moves["red_success"])
-    if place in _LAYOUT.zones:
-        zone = _LAYOUT.zones[place]
-        x, y = zone.x + zone.width / 2 + TAG["zone_x"], zone.y + TAG["zone_y"]
-    else:
-        x, y = _LAYOUT.hosts[targets["red_target"] or layout.FOOTHOLD]
-        x += TAG["inset"]
-    yield sprite, (x, y - TAG["above"])
-    if moves["green"]:
-        x, y = _LAYOUT.hosts[moves["green"]]
-        sprite, width = _tag("green", layout.GREEN_WORD, None)
-        bottom = y + CARD["height"] + TAG["green_y"]
-        yield sprite, (x + CARD["width"] - TAG["inset"] - width, bottom - TAG["above"])
 
 
 @lru_cache(maxsize=128)

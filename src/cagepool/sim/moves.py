@@ -7,19 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim.names import (
-    ACTIONS,
-    EXPLOITS,
-    HOSTS,
-    RED_KINDS,
-    SUBNETS,
-    action_name,
-    host_name,
-    red_move_name,
-)
+from cagepool.sim.names import EXPLOITS, RED_KINDS
+from cagepool.sim.scenario_names import Names, ScenarioNames, cage2_names
+from cagepool.sim.slots import ScenarioIds
 from cagepool.types import Int64s, Records
-
-Names = NDArray[np.object_]  # strings, and None where there is nothing to name
 
 MOVE_NAMES = (
     *("blue", "blue_host", "blue_success"),
@@ -30,23 +21,8 @@ MOVE_NAMES = (
 _OUTCOMES = {1: ", success", 0: ", failure", -1: ""}
 
 
-def _name_table(names: "tuple[str, ...] | list[str]") -> Names:
-    """Names by index; index -1 stands for None."""
-    return np.array([*names, None], object)
-
-
-_KINDS_AND_HOSTS = [name.partition(" ")[::2] for name in ACTIONS]
-_BLUE_KINDS = _name_table([kind for kind, _ in _KINDS_AND_HOSTS])
-_BLUE_HOSTS: Int64s = np.array(
-    [HOSTS.index(host) if host else -1 for _, host in _KINDS_AND_HOSTS], np.int64
-)
-_RED_KINDS = _name_table(RED_KINDS)
-_HOSTS = _name_table(HOSTS)
-_EXPLOITS = _name_table(EXPLOITS)
-_RED_TARGETS = np.full((len(RED_KINDS), len(HOSTS) + 1), None, object)  # by kind and target
-_RED_TARGETS[:, :-1] = HOSTS
-_RED_TARGETS[_core.RedKind.SWEEP, :-1] = [*SUBNETS, *[None] * (len(HOSTS) - len(SUBNETS))]
-_RED_TARGETS[_core.RedKind.SLEEP] = None
+_RED_KINDS: Names = np.array([*RED_KINDS, None], object)
+_EXPLOITS: Names = np.array([*EXPLOITS, None], object)  # index -1 stands for None
 
 
 class MoveArrays:
@@ -55,9 +31,22 @@ class MoveArrays:
     A success is 1, 0, or -1 for an action that reports none.
     """
 
-    def __init__(self, codes: Records) -> None:
-        """Take moves as the core writes them, `Batch.moves`."""
+    def __init__(
+        self,
+        codes: Records,
+        names: ScenarioNames | None = None,
+        scenario_ids: ScenarioIds | None = None,
+    ) -> None:
+        """Take moves as the core writes them, `Batch.moves`.
+
+        Args:
+            codes: The moves, (games,).
+            names: Names of the games' scenarios; None: those of the built-in network.
+            scenario_ids: Scenario of each game, (games,); None: the first one.
+        """
         self.codes = codes
+        self._names = names or cage2_names()
+        self._ids = np.zeros(len(codes), np.int64) if scenario_ids is None else scenario_ids
 
     @property
     def blue_action(self) -> Int64s:
@@ -68,17 +57,17 @@ class MoveArrays:
     @cached_property
     def blue(self) -> Names:
         """Blue's kind of action, such as `Restore` or `DecoyTomcat`."""
-        return _BLUE_KINDS.take(self.codes["blue_action"])
+        return self._names.blue_kinds(self.codes["blue_action"])
 
     @cached_property
     def blue_host_index(self) -> Int64s:
         """Index of the host that blue acted on; -1: none."""
-        return _BLUE_HOSTS.take(self.codes["blue_action"])
+        return self._names.blue_host_indices(self._ids, self.codes["blue_action"])
 
     @cached_property
     def blue_host(self) -> Names:
         """Host that blue acted on."""
-        return _HOSTS.take(self.blue_host_index)
+        return self._names.hosts(self._ids, self.blue_host_index)
 
     @cached_property
     def blue_success(self) -> Int64s:
@@ -99,8 +88,8 @@ class MoveArrays:
     @cached_property
     def red_target(self) -> Names:
         """Host that red acted on, or subnet of a DiscoverRemoteSystems."""
-        targets: Names = _RED_TARGETS[self.codes["red_kind"], self.codes["red_target"]]
-        return targets
+        kinds, targets = self.codes["red_kind"], self.codes["red_target"]
+        return self._names.red_targets(self._ids, kinds, targets)
 
     @cached_property
     def exploit(self) -> Names:
@@ -115,7 +104,7 @@ class MoveArrays:
     @cached_property
     def green_host(self) -> Names:
         """Host that green scanned."""
-        return _HOSTS.take(self.codes["green_host"])
+        return self._names.hosts(self._ids, self.codes["green_host"])
 
     def as_dict(self) -> dict[str, NDArray[Any]]:
         """The arrays of `MOVE_NAMES`."""
@@ -126,15 +115,21 @@ class MoveArrays:
         return values
 
 
-def describe_moves(moves: np.void) -> str:
+def describe_moves(moves: np.void, names: ScenarioNames | None = None, scenario: int = 0) -> str:
     """The moves of one game in words, such as `blue: Restore User1, success; red: Sleep`.
 
     Actions that report no success are named without one.
+
+    Args:
+        moves: The moves of the game.
+        names: Names of the game's scenario; None: those of the built-in network.
+        scenario: Index of the scenario in these names.
     """
-    blue = f"blue: {action_name(moves['blue_action'])}{_OUTCOMES[int(moves['blue_success'])]}"
-    green = (
-        f"; green: PortScan {host_name(moves['green_host'])}" if moves["green_host"] >= 0 else ""
-    )
+    names = names or cage2_names()
+    played = names.blue_move(scenario, moves["blue_action"])
+    blue = f"blue: {played}{_OUTCOMES[int(moves['blue_success'])]}"
+    scanned = names.host(scenario, moves["green_host"])
+    green = f"; green: PortScan {scanned}" if scanned else ""
     exploit = f" by {EXPLOITS[moves['exploit']]}" if moves["exploit"] >= 0 else ""
-    red = f"{red_move_name(moves['red_kind'], moves['red_target'])}{exploit}"
+    red = f"{names.red_move(scenario, moves['red_kind'], moves['red_target'])}{exploit}"
     return f"{blue}{green}; red: {red}{_OUTCOMES[int(moves['red_success'])]}"

@@ -4,10 +4,19 @@ The indices are those of the core: of host arrays, of actions, and of its enums.
 """
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import accumulate
 
 from cagepool import _core
+from cagepool.scenarios import vocabulary
+
+DECOYS = vocabulary.DECOYS
+EXPLOITS = vocabulary.EXPLOITS
+HOST_TYPES = vocabulary.HOST_TYPES
+MIX = vocabulary.MIX
+RED_AGENTS = vocabulary.RED_AGENTS
+RED_ALIASES = vocabulary.RED_ALIASES
+RED_KINDS = vocabulary.RED_KINDS
+red_class_name = vocabulary.red_class_name
 
 HOSTS = (
     "Defender",
@@ -31,45 +40,13 @@ SUBNET_HOSTS = {
     "User": ("User0", "User1", "User2", "User3", "User4"),
 }
 HOST_SUBNET = {host: subnet for subnet, hosts in SUBNET_HOSTS.items() for host in hosts}
-HOST_TYPES = ("defender", "enterprise", "op_server", "op_host", "user")
 # In the specified definition of compliance User0 has no type (docs/workflow.md, section 1).
 HOST_TYPE = {host: host.rstrip("0123456789").lower() for host in HOSTS}
 assert len(HOSTS) == _core.HOST_COUNT
 assert len(SUBNETS) == _core.SUBNET_COUNT
-assert len(HOST_TYPES) == _core.TYPE_COUNT
-
-DECOYS = ("Apache", "Femitter", "HarakaSMPT", "Smss", "SSHD", "Svchost", "Tomcat", "Vsftpd")
-EXPLOITS = (
-    "EternalBlue",
-    "BlueKeep",
-    "HTTPRFI",
-    "HTTPSRFI",
-    "SSHBruteForce",
-    "SQLInjection",
-    "HarakaRCE",
-    "FTPDirectoryTraversal",
-)
-RED_KINDS = (
-    "Sleep",
-    "DiscoverRemoteSystems",
-    "DiscoverNetworkServices",
-    "ExploitRemoteService",
-    "PrivilegeEscalate",
-    "Impact",
-)
-assert len(RED_KINDS) == len(_core.RedKind)
 
 EDITIONS = {"2.1": _core.Edition.V21, "leaderboard": _core.Edition.LEADERBOARD}
 
-RED_AGENTS = {
-    "B_lineAgent": _core.Red.B_LINE,
-    "RedMeanderAgent": _core.Red.MEANDER,
-    "SleepAgent": _core.Red.SLEEP,
-    "given": _core.Red.GIVEN,
-}
-RED_ALIASES = {"b_line": "B_lineAgent", "meander": "RedMeanderAgent", "sleep": "SleepAgent"}
-MIX = "mix"
-"""Red setting that draws one of the official agents per episode."""
 OFFICIAL_REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
 """Red agents of the official score table, in its order."""
 TRAINABLE_REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
@@ -125,7 +102,7 @@ def action_index(name: str) -> int:
     Raises:
         ValueError: blue has no such action.
     """
-    return _index_of(name, ACTIONS, "an action")
+    return vocabulary.index_of(name, ACTIONS, "an action")
 
 
 def action_name(index: int) -> str:
@@ -143,7 +120,7 @@ def red_action_index(name: str) -> int:
     Raises:
         ValueError: red has no such action.
     """
-    return _index_of(name, RED_ACTIONS, "a red action")
+    return vocabulary.index_of(name, RED_ACTIONS, "a red action")
 
 
 def red_action_name(index: int) -> str:
@@ -153,19 +130,6 @@ def red_action_name(index: int) -> str:
         IndexError: there is no such action.
     """
     return _name_at(index, RED_ACTIONS, "a red action")
-
-
-def red_class_name(red: str) -> str:
-    """Class name of a red agent that is given by class name or alias.
-
-    Raises:
-        ValueError: no red agent has that name.
-    """
-    name = RED_ALIASES.get(red, red)
-    if name not in RED_AGENTS:
-        known = ", ".join([*RED_AGENTS, *RED_ALIASES, MIX])
-        raise ValueError(f"red must be one of {known}, or several joined by +; got {red!r}")
-    return name
 
 
 def red_class_names(red: str) -> tuple[str, ...]:
@@ -240,15 +204,6 @@ def edition_code(name: str) -> _core.Edition:
     if name not in EDITIONS:
         raise ValueError(f"edition must be one of {', '.join(EDITIONS)}; got {name!r}")
     return EDITIONS[name]
-
-
-def _index_of(name: str, names: Sequence[str], noun: str) -> int:
-    if name not in names:
-        nearest = ", ".join(get_close_matches(name, names, cutoff=0))
-        raise ValueError(
-            f"{noun} must be one of {len(names)} names, such as {nearest}; got {name!r}"
-        )
-    return names.index(name)
 
 
 def _name_at(index: int, names: Sequence[str], noun: str) -> str:

@@ -1,45 +1,87 @@
 """Observations and action masks of a learning red agent (docs/integrations.md)."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.scenarios import CAGE2, Scenario
 from cagepool.sim import dtypes
 from cagepool.sim.batch import Batch
 from cagepool.sim.names import EXPLOITS, SUBNETS
-from cagepool.types import Bools, Float32s, Records
+from cagepool.types import Bools, Float32s, Int64s, Records
 
 HOST_FEATURES = ("address", "name", "scanned", *EXPLOITS, "user", "privileged")
 """Values per host: red's knowledge of the host, ports by their exploits, and red's access."""
 GAME_FEATURES = (*SUBNETS, "OTService", "failed", "succeeded")
 """Values after those of the hosts: subnets and service that red knows, and its last success."""
 RED_OBSERVATION_SIZE = _core.HOST_COUNT * len(HOST_FEATURES) + len(GAME_FEATURES)
-
-
-def _knowledge_column(action: int) -> int:
-    """Column of the observation that is 1 if red knows the target of an action."""
-    kind, target = _core.red_action(action)
-    if kind == _core.RedKind.SWEEP:
-        return _core.HOST_COUNT * len(HOST_FEATURES) + GAME_FEATURES.index(SUBNETS[target])
-    value = "address" if kind in (_core.RedKind.SCAN, _core.RedKind.EXPLOIT) else "name"
-    return target * len(HOST_FEATURES) + HOST_FEATURES.index(value)
-
-
-# Without action 0, Sleep, which needs no knowledge.
-_KNOWLEDGE_COLUMNS = np.array(
-    [_knowledge_column(action) for action in range(1, _core.RED_ACTION_COUNT)]
+"""Size of an observation in the built-in network."""
+_HOST_KINDS = (
+    *(_core.RedKind.SCAN, _core.RedKind.EXPLOIT),
+    *(_core.RedKind.ESCALATE, _core.RedKind.IMPACT),
 )
 # Bits of a trace's s_red_ports; bit 8: the host was scanned.
 _PORT_BITS = np.array([8, *range(len(EXPLOITS))])
+_RESULTS = ("failed", "succeeded")
+
+
+class RedSpace:
+    """Sizes of red's observations and actions in several networks, padded to the largest.
+
+    Both are by host and subnet of the game's own network: names are those of
+    `Scenario.red_actions`.
+    """
+
+    def __init__(
+        self, hosts: int, subnets: int, actions: Sequence[tuple[_core.RedKind, int]]
+    ) -> None:
+        """Take the numbers of hosts and subnets, and kind and target of every action."""
+        self.hosts, self.subnets = hosts, subnets
+        self.actions = len(actions)
+        self.observation_size = hosts * len(HOST_FEATURES) + subnets + 1 + len(_RESULTS)
+        # Without action 0, Sleep, which needs no knowledge.
+        self.knowledge_columns = np.array([self._knowledge_column(*one) for one in actions[1:]])
+
+    def _knowledge_column(self, kind: _core.RedKind, target: int) -> int:
+        """Column of the observation that is 1 if red knows the target of an action."""
+        if kind == _core.RedKind.SWEEP:
+            return self.hosts * len(HOST_FEATURES) + target
+        value = "address" if kind in (_core.RedKind.SCAN, _core.RedKind.EXPLOIT) else "name"
+        return target * len(HOST_FEATURES) + HOST_FEATURES.index(value)
 
 
 class RedObservations(NamedTuple):
     """Observations and action masks of red in every game."""
 
-    observations: Float32s  # (games, RED_OBSERVATION_SIZE), of 0 and 1
-    masks: Bools  # (games, RED_ACTION_COUNT), false where red does not know the target
+    observations: Float32s  # (games, RedSpace.observation_size), of 0 and 1
+    masks: Bools  # (games, RedSpace.actions), false where red does not know the target
+
+
+def red_space(batch: Batch) -> RedSpace:
+    """Sizes of red's observations and actions in the games of a batch."""
+    if isinstance(batch.core, _core.Batch):
+        return _cage2_space()
+    return _space_of(batch.scenarios)
+
+
+@lru_cache(maxsize=1)
+def _cage2_space() -> RedSpace:
+    actions = [_core.red_action(index) for index in range(_core.RED_ACTION_COUNT)]
+    return RedSpace(len(CAGE2.hosts), len(CAGE2.subnets), actions)
+
+
+@lru_cache(maxsize=16)
+def _space_of(scenarios: tuple[Scenario, ...]) -> RedSpace:
+    hosts = max(len(scenario.hosts) for scenario in scenarios)
+    subnets = max(len(scenario.subnets) for scenario in scenarios)
+    sweeps = [(_core.RedKind.SWEEP, subnet) for subnet in range(subnets)]
+    actions = [(_core.RedKind.SLEEP, -1), *sweeps, *product(_HOST_KINDS, range(hosts))]
+    return RedSpace(hosts, subnets, actions)
 
 
 def red_observations(batch: Batch) -> RedObservations:
@@ -47,26 +89,42 @@ def red_observations(batch: Batch) -> RedObservations:
 
     Masked actions always fail. All others are those that CybORG allows its red agents.
     """
-    rows = np.zeros(batch.games, dtypes.TRACE_ROW)
-    batch.core.write_trace_rows(dtypes.as_bytes(rows))
-    observations = _observations(batch, rows)
-    masks = np.ones((batch.games, _core.RED_ACTION_COUNT), np.bool_)
-    np.not_equal(observations.take(_KNOWLEDGE_COLUMNS, 1), 0, out=masks[:, 1:])
+    space = red_space(batch)
+    observations = _observations(batch, space)
+    masks = np.ones((batch.games, space.actions), np.bool_)
+    np.not_equal(observations.take(space.knowledge_columns, 1), 0, out=masks[:, 1:])
     return RedObservations(observations, masks)
 
 
-def _observations(batch: Batch, trace_rows: Records) -> Float32s:
-    result = np.empty((batch.games, RED_OBSERVATION_SIZE), np.float32)
-    hosts = result[:, : -len(GAME_FEATURES)].reshape(
-        batch.games, _core.HOST_COUNT, len(HOST_FEATURES)
-    )
-    hosts[:, :, 0] = trace_rows["s_known_ip"]
-    hosts[:, :, 1] = trace_rows["s_known_host"]
-    hosts[:, :, 2:-2] = trace_rows["s_red_ports"][:, :, None] >> _PORT_BITS & 1
-    hosts[:, :, -2:] = batch.true_state["access"][:, :, None] == (1, 2)
-    result[:, -6:-3] = trace_rows["s_known_net"]
-    result[:, -3] = batch.true_state["ot_service_known"]
-    result[:, -2:] = _last_success(batch)[:, None] == (0, 1)
+def red_knowledge(batch: Batch) -> Int64s:
+    """What red knows of each host, (games, hosts): 0 nothing, 1 the address, 2 the ports."""
+    rows = _trace_rows(batch)
+    known: Int64s = np.where(rows["s_red_ports"] != 0, 2, rows["s_known_ip"]).astype(np.int64)
+    return known
+
+
+def _trace_rows(batch: Batch) -> Records:
+    """State of every game as in a trace."""
+    is_built_in = isinstance(batch.core, _core.Batch)
+    struct = dtypes.TRACE_ROW if is_built_in else dtypes.STRUCTS["scenario_trace_row"]
+    rows = np.zeros(batch.games, struct)
+    batch.core.write_trace_rows(dtypes.as_bytes(rows))
+    return rows
+
+
+def _observations(batch: Batch, space: RedSpace) -> Float32s:
+    rows = _trace_rows(batch)
+    count = space.hosts
+    result = np.empty((batch.games, space.observation_size), np.float32)
+    known = result[:, count * len(HOST_FEATURES) :]  # subnets, the service, and the last success
+    hosts = result[:, : -known.shape[1]].reshape(batch.games, count, len(HOST_FEATURES))
+    hosts[:, :, 0] = rows["s_known_ip"][:, :count]
+    hosts[:, :, 1] = rows["s_known_host"][:, :count]
+    hosts[:, :, 2:-2] = rows["s_red_ports"][:, :count, None] >> _PORT_BITS & 1
+    hosts[:, :, -2:] = batch.true_state["access"][:, :count, None] == (1, 2)
+    known[:, : space.subnets] = rows["s_known_net"][:, : space.subnets]
+    known[:, space.subnets] = batch.true_state["ot_service_known"]
+    known[:, space.subnets + 1 :] = _last_success(batch)[:, None] == (0, 1)
     return result
 
 

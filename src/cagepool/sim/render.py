@@ -1,24 +1,15 @@
 """Describes the last step of a game in names, and renders the game as text."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
 from cagepool import _core
-from cagepool.sim import dtypes
+from cagepool.scenarios import CAGE2, Scenario
 from cagepool.sim.batch import Batch
-from cagepool.sim.names import (
-    DECOYS,
-    EDITIONS,
-    EXPLOITS,
-    HOST_SUBNET,
-    HOSTS,
-    RED_AGENTS,
-    action_name,
-    host_name,
-    red_move_name,
-)
+from cagepool.sim.graph import MISINFORM_DECOYS
+from cagepool.sim.names import DECOYS, EDITIONS, EXPLOITS, RED_AGENTS
 from cagepool.types import Int64s
 
 SUCCESS = {1: True, 0: False, -1: None}
@@ -28,6 +19,7 @@ _COMPROMISED = (_NONE, "Unknown", "User", "Privileged")
 _ACCESS = (_NONE, "user", "privileged")
 _SUCCESS_WORDS = {None: "UNKNOWN", False: "FALSE", True: "TRUE"}
 _BAR = "|"
+_MISINFORM_BITS = dict(zip((14, 15), MISINFORM_DECOYS, strict=True))
 _COLUMNS = (
     *("host", "subnet", _BAR, "activity", "compromised", _BAR),
     *("access", "priv", "seen", "unseen", "malware", "decoys"),
@@ -60,21 +52,24 @@ class HostStates(TypedDict):
     access: list[int]  # of red: 0 none, 1 user, 2 privileged
     known: list[int]  # to red: 0 nothing, 1 the address, 2 the ports
     decoys: list[list[str]]
-    stopped: bool  # OTService
+    stopped: bool  # OTService, on any host
+    stopped_hosts: list[str]  # hosts on which OTService is stopped
     activity: list[int]  # that blue observed: 0 none, 1 scan, 2 exploit
     belief: list[int]  # of blue: 0 not compromised, 1 unknown, 2 user, 3 privileged
 
 
 def last_moves(batch: Batch, game: int) -> Moves:
     """Actions of the last step; after a reset, of the last episode."""
-    moves = batch.moves[game]
+    moves, names = batch.moves[game], batch.names
+    scenario = int(batch.move_scenario_ids[game])
+    exploit = int(moves["exploit"])
     return {
-        "blue": action_name(moves["blue_action"]),
+        "blue": names.blue_move(scenario, moves["blue_action"]),
         "blue_success": SUCCESS[int(moves["blue_success"])],
-        "green": _name_or_none(HOSTS, moves["green_host"]),
-        "red": red_move_name(moves["red_kind"], moves["red_target"]),
+        "green": names.host(scenario, moves["green_host"]),
+        "red": names.red_move(scenario, moves["red_kind"], moves["red_target"]),
         "red_success": SUCCESS[int(moves["red_success"])],
-        "exploit": _name_or_none(EXPLOITS, moves["exploit"]),
+        "exploit": None if exploit < 0 else EXPLOITS[exploit],
         "detected": SUCCESS[int(moves["detected"])],
         "reward": float(batch.rewards[game]),
     }
@@ -82,22 +77,25 @@ def last_moves(batch: Batch, game: int) -> Moves:
 
 def last_targets(batch: Batch, game: int) -> Targets:
     """Hosts that the actions of the last step were played on."""
-    moves = batch.moves[game]
-    kind, host, _, _ = _core.blue_action(int(moves["blue_action"]))
-    blue_has_none = kind in (_core.BlueKind.SLEEP, _core.BlueKind.MONITOR)
+    moves, names = batch.moves[game], batch.names
+    scenario = int(batch.move_scenario_ids[game])
     red_has_none = moves["red_kind"] in (_core.RedKind.SLEEP, _core.RedKind.SWEEP)
     return {
-        "blue_target": None if blue_has_none else host_name(host),
-        "red_target": None if red_has_none else host_name(moves["red_target"]),
+        "blue_target": names.blue_host(scenario, moves["blue_action"]),
+        "red_target": None if red_has_none else names.host(scenario, moves["red_target"]),
     }
 
 
-def red_knowledge(batch: Batch) -> Int64s:
-    """What red knows of each host, (games, 13): 0 nothing, 1 the address, 2 the ports."""
-    rows = np.zeros(batch.games, dtypes.TRACE_ROW)
-    batch.core.write_trace_rows(dtypes.as_bytes(rows))
-    known: Int64s = np.where(rows["s_red_ports"] != 0, 2, rows["s_known_ip"]).astype(np.int64)
-    return known
+def game_scenario(batch: Batch, game: int) -> Scenario:
+    """Scenario of a game's current episode."""
+    return batch.scenarios[int(batch.scenario_ids[game])]
+
+
+def observed_hosts(batch: Batch, game: int) -> Int64s:
+    """Blue's observation of each host, (hosts, 4)."""
+    slots = game_scenario(batch, game).slots(batch.layout)
+    rows: Int64s = batch.observations[game].astype(np.int64).reshape(-1, 4)[slots]
+    return rows
 
 
 def host_states(batch: Batch, game: int, known: Int64s) -> HostStates:
@@ -109,14 +107,17 @@ def host_states(batch: Batch, game: int, known: Int64s) -> HostStates:
         known: `red_knowledge` of the batch, which is read for all games at once.
     """
     state: Any = batch.true_state[game]
-    observed = batch.observations[game].astype(int).reshape(_core.HOST_COUNT, -1)
+    scenario = game_scenario(batch, game)
+    hosts = len(scenario.hosts)
+    stopped = [host for host, flags in _ot_flags(batch, game).items() if not flags.is_running]
     return {
-        "access": state["access"].tolist(),
-        "known": known[game].tolist(),
-        "decoys": [_decoy_names(int(placed)) for placed in state["decoys"]],
-        "stopped": not state["ot_running"],
-        "activity": observed[:, :2].sum(axis=1).tolist(),
-        "belief": state["compromised"].tolist(),
+        "access": state["access"][:hosts].tolist(),
+        "known": known[game, :hosts].tolist(),
+        "decoys": [_decoy_names(int(placed), scenario) for placed in state["decoys"][:hosts]],
+        "stopped": bool(stopped),
+        "stopped_hosts": stopped,
+        "activity": observed_hosts(batch, game)[:, :2].sum(axis=1).tolist(),
+        "belief": state["compromised"][:hosts].tolist(),
     }
 
 
@@ -126,8 +127,9 @@ def render_text(batch: Batch, game: int) -> str:
     `priv`, `seen` and `unseen` count red's sessions: privileged ones, and user-level ones that blue
     has seen and can remove, or has not seen.
     """
-    rows = [_host_row(batch, game, host) for host in range(_core.HOST_COUNT)]
-    lines = [*_last_step(batch, game), "", *_table(rows), "", _ot_service(batch, game)]
+    hosts = range(len(game_scenario(batch, game).hosts))
+    rows = [_host_row(batch, game, host) for host in hosts]
+    lines = [*_last_step(batch, game), "", *_table(rows), "", *_ot_service(batch, game)]
     return "\n".join(lines) + "\n"
 
 
@@ -135,7 +137,9 @@ def _last_step(batch: Batch, game: int) -> Iterator[str]:
     state = batch.true_state[game]
     step = batch.core.steps(game)
     red, edition = list(RED_AGENTS)[state["red"]], list(EDITIONS)[state["edition"]]
-    yield f"step {step}, red {red}, edition {edition}"
+    scenario = game_scenario(batch, game)
+    network = "" if scenario == CAGE2 else f", scenario {scenario.name}"
+    yield f"step {step}, red {red}, edition {edition}{network}"
     if step == 0:  # the moves are those of the last episode
         return
     moves = last_moves(batch, game)
@@ -148,12 +152,12 @@ def _last_step(batch: Batch, game: int) -> Iterator[str]:
 
 
 def _host_row(batch: Batch, game: int, host: int) -> list[str]:
-    state = batch.true_state[game]
-    activity = int(batch.observations[game, 4 * host : 4 * host + 2].sum())
+    state, scenario = batch.true_state[game], game_scenario(batch, game)
+    activity = int(observed_hosts(batch, game)[host, :2].sum())
     sessions = (state[kind][host] for kind in ("privileged", "user_seen", "user_unseen"))
     return [
-        host_name(host),
-        HOST_SUBNET[host_name(host)],
+        scenario.hosts[host],
+        scenario.subnets[scenario.subnet_of[host]],
         _BAR,
         _ACTIVITY[activity],
         _COMPROMISED[state["compromised"][host]],
@@ -161,31 +165,55 @@ def _host_row(batch: Batch, game: int, host: int) -> list[str]:
         _ACCESS[state["access"][host]],
         *(str(count) if count else _NONE for count in sessions),
         "file" if state["malware"][host] else _NONE,
-        _decoy_list(int(state["decoys"][host])),
+        _decoy_list(int(state["decoys"][host]), scenario),
     ]
 
 
-def _decoy_names(bits: int) -> list[str]:
-    return [name for bit, name in enumerate(DECOYS) if bits >> bit & 1]
+def _decoy_names(bits: int, scenario: Scenario) -> list[str]:
+    """Decoys on a host; without Misinform the two highest bits count Vsftpd."""
+    names = dict(enumerate(DECOYS)) | (_MISINFORM_BITS if _has_misinform(scenario) else {})
+    return [name for bit, name in names.items() if bits >> bit & 1]
 
 
-def _name_or_none(names: Sequence[str], index: int) -> str | None:
-    return None if index < 0 else names[index]
+def _decoy_list(bits: int, scenario: Scenario) -> str:
+    repetitions = (bits & 0x3FFF if _has_misinform(scenario) else bits) >> len(DECOYS)
+    names = " ".join(_decoy_names(bits, scenario))
+    return (names + (f" x{repetitions + 1}" if repetitions else "")) or _NONE
 
 
-def _decoy_list(bits: int) -> str:
-    repetitions = bits >> len(DECOYS)
-    return (" ".join(_decoy_names(bits)) + (f" x{repetitions + 1}" if repetitions else "")) or _NONE
+def _has_misinform(scenario: Scenario) -> bool:
+    return "Misinform" in scenario.action_kinds
 
 
-def _ot_service(batch: Batch, game: int) -> str:
-    state = batch.true_state[game]
-    running = "runs" if state["ot_running"] else "is stopped"
-    known = "red knows of it" if state["ot_service_known"] else "red does not know of it"
-    immune = (
-        "" if state["ot_pid_known"] else "; Impact cannot stop it since Op_Server0 was restored"
-    )
-    return f"OTService {running}; {known}{immune}"
+class _OtFlags(NamedTuple):
+    """State of OTService on one host."""
+
+    is_running: bool
+    can_be_stopped: bool  # Impact can still stop it
+
+
+def _ot_flags(batch: Batch, game: int) -> dict[str, _OtFlags]:
+    """State of OTService by name of the host."""
+    state, scenario = batch.true_state[game], game_scenario(batch, game)
+    running, known = state["ot_running"], state["ot_pid_known"]
+    if np.ndim(running) == 0:  # the built-in network has one such host
+        return {"Op_Server0": _OtFlags(bool(running), bool(known))}
+    return {
+        scenario.hosts[host]: _OtFlags(bool(running[host]), bool(known[host]))
+        for host in np.flatnonzero(scenario.ot)
+    }
+
+
+def _ot_service(batch: Batch, game: int) -> Iterator[str]:
+    flags = _ot_flags(batch, game)
+    known = "knows" if batch.true_state[game]["ot_service_known"] else "does not know"
+    for host, (is_running, can_be_stopped) in flags.items():
+        place = f" on {host}" if len(flags) > 1 else ""
+        state = "runs" if is_running else "is stopped"
+        immune = "" if can_be_stopped else f"; Impact cannot stop it since {host} was restored"
+        yield f"OTService{place} {state}; red {known} of it{immune}"
+    if not flags:
+        yield "OTService runs on no host"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cagepool import _core
 from cagepool.errors import short_repr
+from cagepool.scenarios import CAGE2, Layout, Scenario
 from cagepool.sim import dtypes
 from cagepool.sim.names import (
     DECOYS,
@@ -22,19 +23,30 @@ from cagepool.sim.names import (
     edition_code,
     red_class_name,
 )
+from cagepool.sim.scenario_tables import kind_numbers, pack_scenarios
+from cagepool.types import Records
 
 Trace: TypeAlias = dict[str, NDArray[Any]]
 
 DRAWS = ("green_host", "red_target", "exploit", "detected", "esc_pick")
+SCENARIO_INPUTS = ("decoy_pick", "red_kind")
+"""Inputs of other networks: the draw of Misinform, and the actions of a red that is given."""
 
 
-def replay(trace: Mapping[str, ArrayLike]) -> Trace:
+def replay(trace: Mapping[str, ArrayLike], scenario: Scenario | None = None) -> Trace:
     """Replay recorded games: blue's actions and the random draws are those of the recording.
 
     A trace must have `ep_red`, `ep_green`, `blue_action` and the draws `green_host`, `red_target`,
     `exploit`, `detected` and `esc_pick`, of any integer type. It may have `ep_edition`,
     `ep_policy`, which is copied to the result, and `meta`, whose name lists define the numbers of
     red agents and editions. Other entries are ignored, so that a whole recording may be given.
+
+    Args:
+        trace: The recording. With Misinform among blue's actions it must have `decoy_pick`; with
+            episodes whose red is given, `red_kind`.
+        scenario: The network of the recording; by default that of CAGE-2. With a scenario the
+            result has the fields of traces of other networks, unless the recording has those of
+            CAGE-2 (`s_ot`).
 
     Returns:
         All fields of docs/traces.md, in their types. The draws are those that the game used: a
@@ -45,33 +57,95 @@ def replay(trace: Mapping[str, ArrayLike]) -> Trace:
         ValueError: a field is missing, has a wrong shape or is out of range, or a draw is not among
             its candidates; the message names field, episode and step.
     """
-    names = _name_lists(trace)
+    names = _name_lists(trace, scenario)
     shape = _checked_shape(trace)
-    blue_action = _field(trace, "blue_action", np.uint8, shape)
-    draws = {name: _field(trace, name, np.int8, shape) for name in DRAWS}
+    inputs = _inputs(trace, shape, np.uint8 if scenario is None else np.uint16)
     episodes = _episode_fields(trace, names, shape[0])
     episode_starts = np.zeros(shape[0], dtypes.TRACE_EPISODE)
     episode_starts["red"] = _codes(episodes, "ep_red", names["red_names"], _red_code)
     episode_starts["green"] = episodes["ep_green"]
     episode_starts["edition"] = _codes(episodes, "ep_edition", names["edition_names"], edition_code)
+    is_given = bool(np.any(episode_starts["red"] == _core.Red.GIVEN))
+    if is_given and "red_kind" not in trace:
+        raise ValueError("a trace whose red is given must have red_kind, got none")
+    if scenario is None and not is_given:
+        rows = np.zeros(inputs.size, dtypes.TRACE_ROW)
+        _core.replay(
+            episodes=dtypes.as_bytes(episode_starts),
+            inputs=dtypes.as_bytes(inputs),
+            rows=dtypes.as_bytes(rows),
+        )
+    else:
+        rows = _replay_scenario(scenario or CAGE2, episode_starts, inputs)
+    blue_action = inputs["blue_action"]
+    blue_action = blue_action if scenario is not None else blue_action.astype(np.uint8)
+    result = {"meta": np.array(json.dumps(names)), **episodes, "blue_action": blue_action.copy()}
+    for name, values in _columns(rows, scenario).items():
+        result[name] = values.reshape(*shape, *values.shape[1:]).copy()
+    has_cage2_form = scenario is None or "s_ot" in trace
+    return _in_cage2_form(result) if has_cage2_form and "s_ot" not in result else result
+
+
+def _inputs(
+    trace: Mapping[str, ArrayLike], shape: tuple[int, int], action_type: type[np.integer]
+) -> Records:
+    """Blue's actions, the random draws and the actions of a given red."""
     inputs = np.zeros(shape, dtypes.TRACE_INPUT)
-    inputs["blue_action"] = blue_action
-    for name, values in draws.items():
-        inputs[name] = values
-    rows = np.zeros(blue_action.size, dtypes.TRACE_ROW)
-    _core.replay(
-        episodes=dtypes.as_bytes(episode_starts),
+    inputs["blue_action"] = _field(trace, "blue_action", action_type, shape)
+    for name in DRAWS:
+        inputs[name] = _field(trace, name, np.int8, shape)
+    for name in SCENARIO_INPUTS:
+        inputs[name] = _field(trace, name, np.int8, shape) if name in trace else -1
+    return inputs
+
+
+def _replay_scenario(scenario: Scenario, episodes: Records, inputs: Records) -> Records:
+    layout = Layout.of([scenario])
+    rows = np.zeros(inputs.size, dtypes.SCENARIO_TRACE_ROW)
+    _core.replay_scenario(
+        scenario=dtypes.as_bytes(pack_scenarios([scenario], layout)),
+        kinds=kind_numbers(layout),
+        episodes=dtypes.as_bytes(episodes),
         inputs=dtypes.as_bytes(inputs),
         rows=dtypes.as_bytes(rows),
     )
-    result = {"meta": np.array(json.dumps(names)), **episodes, "blue_action": blue_action}
-    for name in dtypes.TRACE_ROW.names or ():
-        values = rows[name]
-        result[name] = values.reshape(*shape, *values.shape[1:]).copy()
-    return result
+    return rows
 
 
-def _name_lists(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
+def _columns(rows: Records, scenario: Scenario | None) -> Trace:
+    """Fields of rows; of any network, only those of its hosts and subnets."""
+    columns = {name: rows[name] for name in rows.dtype.names or ()}
+    if rows.dtype != dtypes.SCENARIO_TRACE_ROW:
+        return columns
+    hosts, subnets = len((scenario or CAGE2).hosts), len((scenario or CAGE2).subnets)
+    for name, values in columns.items():
+        if values.shape[1:] == (_core.MAX_HOSTS,):
+            columns[name] = values[:, :hosts]
+    columns["obs"] = columns["obs"][:, : 4 * hosts]
+    columns["s_known_net"] = columns["s_known_net"][:, :subnets]
+    columns["s_meander"] = columns["s_meander"].reshape(-1, 4, _core.MAX_HOSTS)[..., :hosts]
+    for name in ("green_host", "red_target"):
+        columns[name] = columns[name].astype(np.int16)
+    return columns
+
+
+def _in_cage2_form(trace: Trace) -> Trace:
+    """The trace of a network with the 13 hosts of CAGE-2, with the fields of CAGE-2's traces."""
+    server = CAGE2.host_index("Op_Server0")
+    running, pid_known = (
+        trace.pop(f"s_ot_{name}")[..., server] for name in ("running", "pid_known")
+    )
+    weights = (1 << np.arange(len(CAGE2.hosts))).astype(np.uint16)
+    trace["s_ot"] = np.stack([running, pid_known, trace.pop("s_ot_known")], axis=-1)
+    trace["s_meander"] = (trace["s_meander"] * weights).sum(-1, dtype=np.uint16)
+    del trace["decoy_pick"]
+    trace["blue_action"] = trace["blue_action"].astype(np.uint8)
+    for name in ("green_host", "red_target"):
+        trace[name] = trace[name].astype(np.int8)
+    return trace
+
+
+def _name_lists(trace: Mapping[str, ArrayLike], scenario: Scenario | None) -> dict[str, Any]:
     """Name lists of a trace: the recording's where its `meta` has them, else ours."""
     names = {
         "edition": next(iter(EDITIONS)),
@@ -84,6 +158,17 @@ def _name_lists(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
         "exploits": EXPLOITS,
         "decoys": DECOYS,
     }
+    if scenario is not None:
+        names |= {
+            "scenario": scenario.name,
+            "hash": scenario.hash,
+            "hosts": scenario.hosts,
+            "subnets": scenario.subnets,
+            "actions": scenario.action_kinds,
+            "decoys": (*DECOYS, "MisinformSmss", "MisinformSvchost"),
+            "red_names": [*TRACE_REDS, "given"],
+            "red_kinds": (*RED_KINDS, "InvalidAction"),
+        }
     if "meta" not in trace:
         return names
     meta = str(np.asarray(trace["meta"]))
