@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,10 @@ from cagepool.cyborg.parity import (
     ParityResult,
     RecordedEpisode,
 )
+from cagepool.scenarios import CAGE2
 from tests.cli.command import cagepool
 
+SCENARIOS = Path(__file__).parents[1] / "golden" / "scenarios"
 CLEAN = CellResult(episodes=9, steps=900, set_aside=1)
 WRONG = CellResult(
     episodes=10,
@@ -28,13 +31,14 @@ WRONG = CellResult(
 
 @pytest.fixture
 def _result(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Result of B_lineAgent with green, given as parameter; nothing is played."""
-    result = ParityResult("2.1", {Cell("B_lineAgent", green=True): request.param})
+    """Result of each cell, given as parameter; nothing is played."""
 
     def play_nothing(
-        _config: ParityConfig, _report: Callable[[RecordedEpisode], None]
+        _config: ParityConfig,
+        cells: Sequence[Cell],
+        _report: Callable[[RecordedEpisode], None],
     ) -> ParityResult:
-        return result
+        return ParityResult("2.1", dict.fromkeys(cells, request.param))
 
     monkeypatch.setattr(command, "run_parity", play_nothing)
 
@@ -46,7 +50,24 @@ def test_games_that_agree_are_counted(capsys: pytest.CaptureFixture[str]) -> Non
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "CybORG, edition 2.1, against its native replay; blue mixed, seed 3"
-    assert ["B_lineAgent", "on", "9", "900", "1", "0"] in [line.split() for line in lines]
+    rows = [line.split() for line in lines]
+    for red in ("B_lineAgent", "RedMeanderAgent", "SleepAgent", "given"):
+        for green in ("off", "on"):
+            assert [red, green, "1", "9", "900", "1", "0"] in rows
+
+
+@pytest.mark.parametrize("_result", [CLEAN], indirect=True)
+@pytest.mark.usefixtures("_result")
+def test_a_row_sums_over_the_networks_that_its_red_can_play(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = [str(SCENARIOS / f"{name}.yaml") for name in ("tiny", "odd_gates", "renamed_twin")]
+    assert run(["parity", "--scenario", *files, "--green", "off"]) == 0
+
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["B_lineAgent", "off", "1", "9", "900", "1", "0"] in rows
+    assert ["RedMeanderAgent", "off", "3", "27", "2700", "3", "0"] in rows
+    assert ["given", "off", "3", "27", "2700", "3", "0"] in rows
 
 
 @pytest.mark.parametrize("_result", [WRONG], indirect=True)
@@ -56,11 +77,12 @@ def test_mismatches_are_printed_and_the_exit_code_is_1(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit) as ended:
-        run(["parity"])
+        run(["parity", "--red", "b_line", "--green", "on"])
 
     lines = capsys.readouterr().out.splitlines()
     assert ended.value.code == 1
-    assert "B_lineAgent, green on, episode 3, step 7, s_ot[0]: CybORG 1, native 0" in lines
+    place = "cage2, B_lineAgent, green on, episode 3, step 7, s_ot[0]"
+    assert f"{place}: CybORG 1, native 0" in lines
     assert lines[-1] == "and 10 more"
 
 
@@ -68,15 +90,16 @@ def test_mismatches_are_printed_and_the_exit_code_is_1(
 @pytest.mark.usefixtures("_result")
 def test_json_has_the_same_counts(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        run(["parity", "--json", "--blue", "decoys"])
+        run(["parity", "--json", "--blue", "decoys", "--red", "b_line", "--green", "on"])
 
     read = json.loads(capsys.readouterr().out)
     assert (read["edition"], read["blue"], read["seed"]) == ("2.1", "decoys", 0)
     counts = {"episodes": 10, "steps": 1000, "set_aside": 0, "mismatches": 30}
-    assert read["cells"] == [{"red": "B_lineAgent", "green": True, **counts}]
+    cell = {"scenario": "cage2", "scenario_hash": CAGE2.hash, "red": "B_lineAgent", "green": True}
+    assert read["cells"] == [{**cell, **counts}]
     assert len(read["first_mismatches"]) == 20
     first = {"episode": 3, "step": 0, "field": "s_ot[0]", "cyborg": "1", "native": "0"}
-    assert read["first_mismatches"][0] == {"red": "B_lineAgent", "green": True, **first}
+    assert read["first_mismatches"][0] == {**cell, **first}
 
 
 @pytest.mark.parametrize(
@@ -87,6 +110,16 @@ def test_json_has_the_same_counts(capsys: pytest.CaptureFixture[str]) -> None:
         (("--edition", "3"), "--edition must be one of 2.1, leaderboard, auto; got '3'"),
         (("--episodes", "0"), "--episodes must be at least 1, got 0"),
         (("--out", "no/such/a.npz"), "--out must be in a folder that exists, got no/such/a.npz"),
+        (("--generate", "-1"), "--generate must be at least 0, got -1"),
+        (("--scenario", "no/such"), ".*no/such.*"),
+        (
+            ("--scenario", f"{SCENARIOS}/odd_gates.yaml", "--red", "b_line"),
+            "--red must be able to play a network, but B_lineAgent .*",
+        ),
+        (
+            ("--scenario", str(SCENARIOS), "--out", "a.npz"),
+            "--out must be of one network, as a trace is, got 23 networks",
+        ),
         (("--checkout", "/"), "a checkout of CAGE Challenge 2 must hold CybORG, got /"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cagepool.cyborg.dict_state import scenario, true_state_dict
-from cagepool.cyborg.dict_state.scenario import (
+from cagepool.cyborg.dict_state import enumerations, true_state_dict
+from cagepool.cyborg.dict_state.enumerations import (
     Architecture,
     OperatingSystemDistribution,
     OperatingSystemType,
@@ -149,7 +149,7 @@ def test_a_reverse_shell_is_listed_with_both_its_ends() -> None:
         "Known Process": ProcessName.CMD,
         "Username": "SYSTEM",
         "Path": "C:\\temp\\",
-        "Known Path": scenario.Path.TEMP,
+        "Known Path": enumerations.Path.TEMP,
         "Connections": [
             {
                 "local_port": port,

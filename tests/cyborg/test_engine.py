@@ -16,6 +16,7 @@ from cagepool.evaluate.defenders import scripted_defender
 from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import Trial, game_seeds
 from cagepool.evaluate.statistics import play_and_count
+from cagepool.scenarios import CAGE2, Layout, Scenario
 from cagepool.sim import COUNTERS, dtypes, replay
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.names import action_index
@@ -24,6 +25,7 @@ from tests.sim.test_compliance import FIXES, RULES, ReferenceCounter
 
 ORDER = "user>op_host>enterprise>op_server>defender"
 GAMES, STEPS = 2, 40
+SCENARIOS = Path(__file__).parents[1] / "golden" / "scenarios"
 
 
 def meander() -> CybORGEnv:
@@ -71,6 +73,9 @@ class ReplayedGame:
     """An episode of CybORG, replayed natively; implements `Games`."""
 
     games = 1
+    scenarios = (CAGE2,)
+    scenario_ids = np.zeros(1, np.int32)
+    layout = Layout.of([CAGE2])
 
     def __init__(self, env: TracedCybORGEnv, seed: int, played: NDArray[np.uint8]) -> None:
         self._seed = seed
@@ -141,3 +146,39 @@ def test_cyborg_of_another_edition_is_refused() -> None:
         play_and_count(
             resolve_policy("sleep").defender, Trial(episodes=2, edition=other), "b_line", engine
         )
+
+
+@pytest.mark.parity
+def test_games_of_another_network_are_shown_by_the_slots_of_a_layout() -> None:
+    small, large = (Scenario.load(SCENARIOS / f"{name}.yaml") for name in ("tiny", "users_plus2"))
+    layout = Layout.of([small, large])
+    engine = CybORGEngine()
+    trial = Trial(
+        episodes=2,
+        edition=engine.edition,
+        max_steps=STEPS,
+        scenarios=(small,),
+        layout=layout,
+    )
+    with engine.open(trial, "B_lineAgent") as start:
+        games = start(game_seeds(trial, "B_lineAgent"))
+        games.step(np.full(2, layout.actions.index("Restore User1")))
+        assert games.moves["blue_success"].tolist() == [1, 1]
+        games.step(np.full(2, layout.actions.index("Restore User6")))  # the network lacks this host
+        assert games.moves["blue_success"].tolist() == [-1, -1]
+    assert games.observations.shape == (2, 4 * len(layout.slots))
+    assert games.true_state["access"].shape == (2, len(small.hosts))
+
+
+@pytest.mark.parity
+def test_several_networks_and_orders_in_other_networks_are_refused() -> None:
+    scenario = Scenario.load(SCENARIOS / "tiny.yaml")
+    wrong = {
+        "^CybORG plays one network per trial, got 2$": Trial(scenarios=(scenario, CAGE2)),
+        "^order must be absent in CybORG's games of other networks .*, got tiny$": Trial(
+            scenarios=(scenario,), order=ORDER
+        ),
+    }
+    for sentence, trial in wrong.items():
+        with pytest.raises(ValueError, match=sentence), CybORGEngine().open(trial, "sleep"):
+            pass

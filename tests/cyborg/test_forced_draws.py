@@ -7,7 +7,6 @@ import random
 from enum import Enum
 from importlib import import_module
 from inspect import getfile
-from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,20 @@ import numpy as np
 import pytest
 
 from cagepool import _core
-from cagepool.cyborg.dict_state import scenario, true_state_dict
+from cagepool.cyborg.dict_state import enumerations, true_state_dict
 from cagepool.sim import Batch
 from cagepool.sim.names import EXPLOITS, HOSTS, RED_KINDS, SUBNETS, action_index
+from tests.cyborg.dictionaries import summarize
 from tests.sim.games import start_batch, trace_rows
 
 pytestmark = pytest.mark.parity
 
 STEPS = 100
-EPHEMERAL = 49152
 CONCRETE = "CybORG.Shared.Actions.ConcreteActions"
 SUCCESS = {-1: "UNKNOWN", 0: "FALSE", 1: "TRUE"}
-DECOY_NAMES = [process.name for process in scenario.DECOYS]
 ENUMERATIONS: list[type[Enum]] = [
     value
-    for value in vars(scenario).values()
+    for value in vars(enumerations).values()
     if isinstance(value, type) and issubclass(value, Enum) and list(value)
 ]
 
@@ -105,49 +103,6 @@ def edition(monkeypatch: pytest.MonkeyPatch) -> str:
         if entry["Process Name"] == "smtp"
     )
     return "leaderboard" if mail["Process Version"].name == "UNKNOWN" else "2.1"
-
-
-def summarize(state: dict[str, Any]) -> list[str]:
-    """One line per host, without random labels, decoys in the order of their numbers."""
-    names = {state[host]["Interface"][-1]["IP Address"]: host for host in HOSTS}
-    lines = [f"{list(state)} {state['success']}"]
-    for host in HOSTS:
-        fixed = [process.pid for process in scenario.PROCESSES[host]]
-        parts = without_labels(state[host], names, fixed)
-        processes = parts["Processes"]
-        places = [place for place, entry in enumerate(processes) if is_decoy(entry)]
-        decoys = [processes[place] for place in places]
-        decoys.sort(key=lambda entry: DECOY_NAMES.index(entry["Process Name"]))
-        for place, entry in zip(places, decoys, strict=True):
-            processes[place] = entry
-        lines.append(f"{host} {parts}")
-    return lines
-
-
-def is_decoy(entry: dict[str, Any]) -> bool:
-    name = entry["Process Name"]
-    return entry.get("PPID") == 1 and "Path" not in entry and name in DECOY_NAMES
-
-
-def without_labels(value: Any, names: dict[IPv4Address, str], fixed: list[int]) -> Any:
-    if isinstance(value, Enum):
-        return type(value).__name__, value.name, value.value, str(value)
-    if isinstance(value, IPv4Address):
-        return names.get(value, value)
-    if isinstance(value, IPv4Network):
-        return value.prefixlen
-    if isinstance(value, list):
-        return [without_labels(item, names, fixed) for item in value]
-    if not isinstance(value, dict):
-        return value
-    entry = {key: without_labels(item, names, fixed) for key, item in value.items()}
-    if "PID" in entry and entry["PID"] not in fixed:
-        entry["PID"] = "random"
-    for end in {"local_port", "remote_port"} & entry.keys():
-        entry[end] = min(entry[end], EPHEMERAL)
-    if entry.get("Process Name") == "RedAbstractSession":
-        entry.pop("Connections", None)  # in ours they outlive a Restore of User0
-    return entry
 
 
 def draw_actions(batch: Batch, rng: np.random.Generator) -> tuple[Any, Any]:

@@ -88,7 +88,7 @@ def test_a_second_cyborg_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"red": "mix"}, "red must be one of B_lineAgent, .*, sleep; got 'mix'"),
+        ({"red": "mix"}, "red must be one of B_lineAgent, .*, sleep, given; got 'mix'"),
         ({"max_steps": 0}, "max_steps must be from 1 to 65535, got 0"),
     ],
     ids=["red", "max_steps"],

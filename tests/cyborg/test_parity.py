@@ -25,14 +25,18 @@ from cagepool.cyborg.parity import (
     replay_mismatches,
     run_parity,
 )
+from cagepool.cyborg.parity.fuzz_policies import random_red
 from cagepool.cyborg.parity.lockstep import NativeFollower
 from cagepool.cyborg.parity.recorder import TraceRowReader, dictionary_sessions
+from cagepool.cyborg.records import trace_row_dtype
+from cagepool.scenarios import Scenario
 from cagepool.sim import dtypes, replay
 from cagepool.sim.names import ACTIONS, EDITIONS, action_index
 from cagepool.sim.trace import Trace
 from tests.cli.command import cagepool
 from tests.sim.games import GOLDEN, play_step, start_batch
 
+SCENARIOS = GOLDEN / "scenarios"
 STEPS = 40
 CYBORG_STEPS = 25
 RED_NAMES = ["B_lineAgent", "RedMeanderAgent", "SleepAgent"]
@@ -213,18 +217,66 @@ def test_concatenated_recordings_are_one_trace(recording: RecordedEpisode) -> No
     assert replay_mismatches(trace) == []
 
 
+@pytest.mark.parametrize("name", ["cage2_rebuilt", "cage1_misinform", "no_decoys", "wide40"])
 @pytest.mark.parametrize("make_policy", FUZZ_POLICIES.values(), ids=FUZZ_POLICIES)
 def test_a_fuzz_policy_draws_the_same_actions_from_the_same_seed(
-    make_policy: Callable[[Random], Any],
+    make_policy: Callable[[Random, Scenario], Any], name: str
 ) -> None:
-    targets = [Random(1).randrange(-1, 13) for _ in range(200)]
+    scenario = Scenario.load(SCENARIOS / f"{name}.yaml")
+    draw = Random(1)
+    targets = [draw.randrange(-1, len(scenario.hosts)) for _ in range(200)]
     first, second = (
         [policy(target) for target in targets]
-        for policy in (make_policy(Random(5)), make_policy(Random(5)))
+        for policy in (make_policy(Random(5), scenario), make_policy(Random(5), scenario))
     )
 
     assert first == second
-    assert all(0 <= action < len(ACTIONS) for action in first)
+    assert all(0 <= action < len(scenario.actions) for action in first)
+
+
+def test_the_fuzz_policies_play_every_kind_of_action_that_a_network_has() -> None:
+    scenario = Scenario.load(SCENARIOS / "cage1_misinform.yaml")
+    policies = [make(Random(0), scenario) for make in FUZZ_POLICIES.values()]
+
+    played = {scenario.actions[policy(3)].split()[0] for policy in policies for _ in range(300)}
+
+    assert played == {"Sleep", "Monitor", "Analyse", "Remove", "Misinform", "Restore"}
+
+
+def test_a_random_red_acts_on_what_it_knows_and_sometimes_on_the_unknown() -> None:
+    scenario = Scenario.load(SCENARIOS / "tiny.yaml")
+    knowledge = np.zeros((), trace_row_dtype(scenario))
+    entry = scenario.entry
+    knowledge["s_known_ip"][entry] = knowledge["s_known_host"][entry] = 1
+    knowledge["s_known_net"][scenario.subnet_of[entry]] = 1
+    red = random_red(Random(0), scenario, scenario.red_actions)
+    name = scenario.hosts[entry]
+    known = {
+        f"DiscoverRemoteSystems {scenario.subnets[scenario.subnet_of[entry]]}",
+        *(f"{kind} {name}" for kind in ("DiscoverNetworkServices", "PrivilegeEscalate", "Impact")),
+    }
+
+    played = [scenario.red_actions[red(knowledge)] for _ in range(1000)]
+
+    unknown = [action for action in played if action not in known]
+    assert {*played} >= known
+    assert 50 < len(unknown) < 150
+
+
+def test_a_red_that_cannot_play_a_network_is_left_out_there() -> None:
+    files = tuple(str(SCENARIOS / f"{name}.yaml") for name in ("tiny", "odd_gates"))
+    config = ParityConfig(scenario=files, red=("b_line", "given"), greens=(False,))
+
+    cells = [(cell.scenario.name, cell.red) for cell in parity_cells(config)]
+
+    assert cells == [("tiny", "B_lineAgent"), ("tiny", "given"), ("odd_gates", "given")]
+
+
+def test_a_folder_gives_all_its_files() -> None:
+    cells = parity_cells(ParityConfig(scenario=(str(SCENARIOS),), red=("sleep",), greens=(True,)))
+
+    assert [cell.file for cell in cells] == sorted(SCENARIOS.glob("*.yaml"))
+    assert [cell.scenario.name for cell in cells] == [cell.file.stem for cell in cells if cell.file]
 
 
 def test_the_cells_are_every_red_with_green_and_without() -> None:
@@ -246,6 +298,8 @@ def test_the_cells_are_every_red_with_green_and_without() -> None:
         ({"episodes": 0}, "episodes must be at least 1, got 0"),
         ({"max_steps": 0}, "max_steps must be from 1 to 65535, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"generate": -1}, "generate must be at least 0, got -1"),
+        ({"red": ()}, "red must be one or more of .*; got none"),
         ({"edition": "3"}, "edition must be one of 2.1, leaderboard; got '3'"),
     ],
 )
@@ -317,7 +371,7 @@ def test_the_command_writes_a_trace_that_replays(tmp_path: Path) -> None:
     done = cagepool("parity", *settings, "--out", str(out))
 
     assert done.returncode == 0, done.stderr
-    assert ["B_lineAgent", "off", "2", "40", "0", "0"] in [
+    assert ["B_lineAgent", "off", "1", "2", "40", "0", "0"] in [
         line.split() for line in done.stdout.splitlines()
     ]
     with np.load(out) as file:

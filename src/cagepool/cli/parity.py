@@ -2,7 +2,8 @@
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +19,9 @@ from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.parity import (
     FUZZ_POLICIES,
+    REDS,
+    Cell,
+    CellResult,
     ParityConfig,
     ParityResult,
     RecordedEpisode,
@@ -25,7 +29,7 @@ from cagepool.cyborg.parity import (
     parity_cells,
     run_parity,
 )
-from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
+from cagepool.sim.names import RED_ALIASES
 from cagepool.train.config import Edition
 
 MAX_MISMATCHES = 20  # printed
@@ -40,12 +44,22 @@ class Parity:
     """
 
     episodes: int = ParityConfig.episodes
-    """Games per red agent, each with and without GreenAgent."""
+    """Games per network and red agent, each with and without GreenAgent."""
+    scenario: Annotated[
+        tuple[str, ...],
+        arg(
+            metavar="NETWORK ...",
+            help="Scenario files, folders of them or suites. Default: CybORG's Scenario2.",
+        ),
+    ] = ParityConfig.scenario
+    generate: int = ParityConfig.generate
+    """Compare on this many random networks too, or instead of Scenario2."""
     red: Annotated[
         tuple[str, ...],
         arg(
             metavar=RED_LIST,
-            help=f"Red agents, one or more of {', '.join((*OFFICIAL_REDS, *RED_ALIASES))}.",
+            help=f"Red agents, one or more of {', '.join((*REDS, *RED_ALIASES))}; given: a random "
+            "red that plays what no agent plays. A network that an agent cannot play is left out.",
         ),
     ] = ParityConfig.red
     green: Literal["both", "off", "on"] = "both"
@@ -75,6 +89,8 @@ def parity(command: Parity) -> None:
     config = ParityConfig(
         episodes=command.episodes,
         max_steps=command.max_steps,
+        scenario=command.scenario,
+        generate=command.generate,
         red=command.red,
         greens=GREENS[command.green],
         blue=command.blue,
@@ -84,9 +100,13 @@ def parity(command: Parity) -> None:
     )
     if command.out and not command.out.parent.is_dir():
         raise ValueError(f"out must be in a folder that exists, got {command.out}")
+    cells = parity_cells(config)
+    networks = len({cell.scenario for cell in cells})
+    if command.out and networks > 1:
+        raise ValueError(f"out must be of one network, as a trace is, got {networks} networks")
     recordings: list[RecordedEpisode] = []
     try:
-        result = _play_games(config, recordings if command.out else None)
+        result = _play_games(config, cells, recordings if command.out else None)
     except CybORGNotFoundError as error:
         raise ValueError(str(error)) from None
     if command.out and recordings:
@@ -101,17 +121,19 @@ def parity(command: Parity) -> None:
         sys.exit(EXIT_FAILURE)
 
 
-def _play_games(config: ParityConfig, recordings: list[RecordedEpisode] | None) -> ParityResult:
+def _play_games(
+    config: ParityConfig, cells: list[Cell], recordings: list[RecordedEpisode] | None
+) -> ParityResult:
     """Play the games with a progress bar; append them to `recordings` if given."""
     with progress_bars() as progress:
-        bar = progress.add_task("playing CybORG", total=config.episodes * len(parity_cells(config)))
+        bar = progress.add_task("playing CybORG", total=config.episodes * len(cells))
 
         def advance(recording: RecordedEpisode) -> None:
             progress.advance(bar)
             if recordings is not None and not recording.reused_pid:
                 recordings.append(recording)
 
-        return run_parity(config, advance)
+        return run_parity(config, cells, advance)
 
 
 def _print(console: Console, config: ParityConfig, result: ParityResult) -> None:
@@ -119,33 +141,45 @@ def _print(console: Console, config: ParityConfig, result: ParityResult) -> None
         f"CybORG, edition {result.edition}, against its native replay; blue {config.blue}, "
         f"seed {config.seed}"
     )
-    table = Table("red", "green", box=box.SIMPLE_HEAD)
-    for column in ("episodes", "steps", "set aside", "mismatches"):
+    table = Table("red", "green", box=box.SIMPLE_HEAD, collapse_padding=True)
+    for column in ("networks", "episodes", "steps", "set aside", "mismatches"):
         table.add_column(column, justify="right")
-    for cell, counts in result.cells.items():
-        numbers = (counts.episodes, counts.steps, counts.set_aside, len(counts.mismatches))
-        table.add_row(cell.red, "on" if cell.green else "off", *map(str, numbers))
+    for (red, green), results in _by_red_and_green(result).items():
+        sums = [sum(numbers) for numbers in zip(*map(_counts, results), strict=True)]
+        table.add_row(red, "on" if green else "off", *map(str, (len(results), *sums)))
     console.print(table)
     for cell, mismatch in result.mismatches[:MAX_MISMATCHES]:
-        console.print(f"{cell.red}, green {'on' if cell.green else 'off'}, {mismatch}")
+        where = f"{cell.scenario.name}, {cell.red}, green {'on' if cell.green else 'off'}"
+        console.print(f"{where}, {mismatch}")
     if len(result.mismatches) > MAX_MISMATCHES:
         console.print(f"and {len(result.mismatches) - MAX_MISMATCHES} more")
 
 
+def _by_red_and_green(result: ParityResult) -> dict[tuple[str, bool], list[CellResult]]:
+    groups = defaultdict(list)
+    for cell, counts in result.cells.items():
+        groups[cell.red, cell.green].append(counts)
+    return groups
+
+
+def _counts(result: CellResult) -> tuple[int, int, int, int]:
+    return result.episodes, result.steps, result.set_aside, len(result.mismatches)
+
+
 def _as_dict(config: ParityConfig, result: ParityResult) -> dict[str, object]:
+    names = ("episodes", "steps", "set_aside", "mismatches")
     rows = [
-        {
-            **asdict(cell),
-            "episodes": counts.episodes,
-            "steps": counts.steps,
-            "set_aside": counts.set_aside,
-            "mismatches": len(counts.mismatches),
-        }
+        {**_cell_as_dict(cell), **dict(zip(names, _counts(counts), strict=True))}
         for cell, counts in result.cells.items()
     ]
     mismatches = [
-        {**asdict(cell), **mismatch._asdict()}
+        {**_cell_as_dict(cell), **mismatch._asdict()}
         for cell, mismatch in result.mismatches[:MAX_MISMATCHES]
     ]
     settings = {"edition": result.edition, "blue": config.blue, "seed": config.seed}
     return {**settings, "cells": rows, "first_mismatches": mismatches}
+
+
+def _cell_as_dict(cell: Cell) -> dict[str, object]:
+    network = {"scenario": cell.scenario.name, "scenario_hash": cell.scenario.hash}
+    return {**network, "red": cell.red, "green": cell.green}

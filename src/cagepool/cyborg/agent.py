@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from cagepool import _core
 from cagepool.evaluate.load import load
 from cagepool.evaluate.policy import Policy
+from cagepool.scenarios import CAGE2, Layout, Scenario, resolve_scenarios
+from cagepool.sim.host_features import PlayedNetworks
 
 
 class CybORGAgent:
@@ -17,37 +18,52 @@ class CybORGAgent:
     agent plays one game at a time; `end_episode` must be called before the next game.
     """
 
-    def __init__(self, run: str | Path, which: str = "best", *, network: str | None = None) -> None:
-        """Load a policy; the arguments are those of `cagepool.load`.
+    def __init__(
+        self,
+        run: str | Path,
+        which: str = "best",
+        *,
+        network: str | None = None,
+        scenario: Scenario | str | Path | None = None,
+    ) -> None:
+        """Load a policy; the first arguments are those of `cagepool.load`.
+
+        Args:
+            run: Run folder.
+            which: `best` or `last`.
+            network: `module:Class` of a run with a network of its own.
+            scenario: Network that CybORG plays, or its file; by default Scenario2.
 
         Raises:
-            ValueError: the run cannot be read.
+            ValueError: the run cannot be read, or its policy cannot play that network.
         """
         self.policy: Policy = load(run, which, network=network)
+        (self._scenario,) = resolve_scenarios(CAGE2 if scenario is None else scenario)
         self.end_episode()
 
     def get_action(self, observation: Any, action_space: Any) -> int:
-        """Choose an action for the 52 values of ChallengeWrapper's observation.
+        """Choose an action for ChallengeWrapper's observation, four values per host.
 
         Raises:
             ValueError: the observation or the action space is not that of ChallengeWrapper.
         """
         values = np.asarray(observation, np.float32)
-        if values.shape != (_core.OBSERVATION_SIZE,):
+        size, actions = 4 * len(self._scenario.hosts), len(self._scenario.actions)
+        if values.shape != (size,):
             raise ValueError(
-                f"an observation must have {_core.OBSERVATION_SIZE} values, as ChallengeWrapper "
+                f"an observation must have {size} values, as ChallengeWrapper "
                 f"shows them; got shape {values.shape}"
             )
-        if isinstance(action_space, int) and action_space != _core.ACTION_COUNT:
+        if isinstance(action_space, int) and action_space != actions:
             raise ValueError(
-                f"there must be {_core.ACTION_COUNT} actions, as behind ChallengeWrapper; "
-                f"got {action_space}"
+                f"there must be {actions} actions, as behind ChallengeWrapper; got {action_space}"
             )
         return int(self.policy.act(values[np.newaxis])[0])
 
     def end_episode(self) -> None:
         """Clear the policy's memory of the game."""
-        self.policy.begin(1)
+        networks = (self._scenario,), Layout.of([self._scenario]), np.zeros(1, np.int32)
+        self.policy.begin(1, PlayedNetworks(*networks))
 
     def train(self, results: Any) -> None:
         """Do nothing: the policy is trained."""

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.cyborg import CybORGEnv, locate
 from cagepool.cyborg.parity.recorder import TraceRowReader
+from cagepool.cyborg.records import moves_dtype, trace_row_dtype, true_state_dtype
 from cagepool.envs import make_vec
 from cagepool.envs.workers import WorkerVectorEnv
 from cagepool.evaluate.rollout import StartGames, Trial
-from cagepool.sim import dtypes
+from cagepool.scenarios import CAGE2, Layout, Scenario
+from cagepool.scenarios.scenario import action_names
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.types import Float32s, Float64s, Infos, Int32s, Int64s, Observations, Records, Seeds
 
 GAMES_PER_CORE = 4  # a core steps another game while one waits for its answer
-TRACED_STATE = np.dtype([("state", dtypes.TRUE_STATE), ("row", dtypes.TRACE_ROW)])
 
 
 class CybORGEngine:
@@ -44,14 +45,23 @@ class CybORGEngine:
         """Start the worker processes of a trial against one red agent.
 
         Raises:
-            ValueError: CybORG is of another edition than the trial.
+            ValueError: CybORG is of another edition than the trial, there are several networks, or
+                compliance is asked for in another network than that of CAGE-2.
         """
+        if len(trial.scenarios) > 1:
+            raise ValueError(f"CybORG plays one network per trial, got {len(trial.scenarios)}")
+        if trial.order is not None and trial.scenarios not in ((), (CAGE2,)):
+            raise ValueError(
+                "order must be absent in CybORG's games of other networks than that of CAGE-2, "
+                f"got {trial.scenarios[0].name}"
+            )
         if trial.edition != self.edition:
             raise ValueError(
                 f"edition must be that of the CybORG found, {self.edition}; got {trial.edition!r}"
             )
         env_fn = partial(
             TracedCybORGEnv,
+            scenario=trial.scenarios[0] if trial.scenarios else None,
             red=red,
             green=trial.green,
             max_steps=trial.max_steps,
@@ -65,6 +75,10 @@ class CybORGEngine:
             yield partial(CybORGGames, envs, trial)
 
 
+def _traced_state_dtype(scenario: Scenario) -> np.dtype[np.void]:
+    return np.dtype([("state", true_state_dtype(scenario)), ("row", trace_row_dtype(scenario))])
+
+
 class TracedCybORGEnv(CybORGEnv):
     """CybORG whose true state includes the trace row of the last step."""
 
@@ -72,26 +86,28 @@ class TracedCybORGEnv(CybORGEnv):
         """Start a new episode."""
         result = super().reset(**keywords)
         self._reader = TraceRowReader(self)
-        self._traced_state = np.zeros((), TRACED_STATE)
+        self._traced_state = np.zeros((), _traced_state_dtype(self.scenario))
         return result
 
-    def step(self, action: SupportsIndex) -> tuple[Observations, float, bool, bool, Infos]:
-        """Play one blue action."""
+    def step(
+        self, action: SupportsIndex, red_action: SupportsIndex | None = None
+    ) -> tuple[Observations, float, bool, bool, Infos]:
+        """Play one action of blue, and one of red if red is `given`."""
         self._reader.before_step()
-        result = super().step(action)
+        result = super().step(action, red_action)
         self._traced_state["state"] = true_state = super().true_state()
         self._reader.after_step(true_state, self._traced_state["row"])
         return result
 
     def true_state(self) -> Records:
-        """State and trace row of the last step, fields of `TRACED_STATE`."""
+        """State and trace row of the last step."""
         return self._traced_state
 
 
 class CybORGGames:
     """One episode of CybORG per seed; implements `evaluate`'s protocol of a batch of games."""
 
-    observations: Float32s
+    observations: Float32s  # by slot of the layout
     rewards: Float64s
     moves: Records
     true_state: Records
@@ -102,25 +118,37 @@ class CybORGGames:
         self._tracker = _compliance_tracker(trial, len(seeds))
         no_counters = np.zeros((0, _core.COUNTER_COUNT), np.int32)
         self.counters = no_counters if self._tracker is None else self._tracker.counters
+        self.scenarios = trial.scenarios or (CAGE2,)
+        self.scenario_ids = np.zeros(len(seeds), np.int32)
+        self.layout = trial.layout or Layout.of(self.scenarios)
+        (scenario,) = self.scenarios
+        self._slots = scenario.slots(self.layout)
+        self._actions = _scenario_actions(scenario, self.layout)
         self._envs = envs
         self._seeds = seeds.tolist()
         self.games = len(seeds)
         self._ids = np.arange(self.games)
         self.rewards = np.zeros(self.games)
-        self.moves = np.zeros(self.games, dtypes.MOVES)
-        self.true_state = np.zeros(self.games, dtypes.TRUE_STATE)
+        self.moves = np.zeros(self.games, moves_dtype(scenario))
+        self.true_state = np.zeros(self.games, true_state_dtype(scenario))
         unused = [None] * (envs.num_envs - self.games)
         mask = np.arange(envs.num_envs) < self.games
         observations, _ = envs.reset(seed=[*self._seeds, *unused], options={"reset_mask": mask})
-        self.observations = np.asarray(observations)[: self.games]
+        self.observations = np.zeros((self.games, 4 * len(self.layout.slots)), np.float32)
+        self._show(np.arange(self.games), np.asarray(observations)[: self.games])
+
+    def _show(self, ids: Int64s, observations: Float32s) -> None:
+        """Write observations of games by slot of the layout."""
+        by_slot = self.observations.reshape(self.games, -1, 4)
+        by_slot[ids[:, np.newaxis], self._slots] = observations.reshape(len(ids), -1, 4)
 
     def step(self, actions: Int64s) -> None:
         """Play one action per game."""
         if self._tracker is not None:  # true_state is 0 before the first step: red holds User0 only
             self._tracker.update(self.true_state, actions)
-        self._envs.send(actions, self._ids)
+        self._envs.send(self._actions[actions], self._ids)
         ready = self._envs.recv(min_ready=self.games)
-        self.observations[ready.ids] = ready.observations
+        self._show(ready.ids, ready.observations)
         self.rewards[ready.ids] = ready.rewards
         traced: NDArray[Any] = self._envs.true_state[: self.games]
         self.true_state[:] = traced["state"]
@@ -131,6 +159,15 @@ class CybORGGames:
     def stream_key(self, game: int) -> int:
         """Seed of a game."""
         return int(self._seeds[game])
+
+
+def _scenario_actions(scenario: Scenario, layout: Layout) -> Int64s:
+    """Action of a scenario for each action of a layout; Sleep for those that it lacks."""
+    names = {slot: scenario.hosts[host] for host, slot in enumerate(scenario.slots(layout))}
+    hosts = [names.get(slot, "") for slot in range(len(layout.slots))]
+    known = {name: number for number, name in enumerate(scenario.actions)}
+    idle = known.get("Sleep", 0)
+    return np.array([known.get(name, idle) for name in action_names(layout.kinds, hosts)])
 
 
 def _compliance_tracker(trial: Trial, games: int) -> ComplianceTracker | None:

@@ -1,8 +1,9 @@
-"""CybORG's CAGE Challenge 2 as a Gymnasium environment."""
+"""CybORG as a Gymnasium environment."""
 
 import os
 import random
 from operator import index
+from pathlib import Path
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
@@ -12,22 +13,26 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.cyborg import locate
+from cagepool.cyborg.given_red import GIVEN, GivenRed, make_red_action
+from cagepool.cyborg.scenario_file import open_scenario_file
 from cagepool.cyborg.true_state import TrueStateReader
-from cagepool.sim.names import RED_ALIASES, TRAINABLE_REDS, edition_code
+from cagepool.scenarios import CAGE2, Scenario
+from cagepool.sim.names import RED_ACTIONS, RED_ALIASES, TRAINABLE_REDS, edition_code
 from cagepool.types import Infos, Observations, Records
 
 
 class CybORGEnv(Env[Observations, SupportsIndex]):
-    """CybORG's Scenario2 behind its ChallengeWrapper.
+    """CybORG behind its ChallengeWrapper: Scenario2, or another scenario.
 
     Observations, actions, rewards and the true state are those of `Cage2Env`. CybORG has its own
     random numbers: a seed plays another game here than there. Each environment of a process keeps
     its own random state, and leaves Python's global generator unchanged.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all settings, so that help and editors show them
         self,
         *,
+        scenario: Scenario | str | os.PathLike[str] | None = None,
         red: str = "B_lineAgent",
         green: bool = False,
         max_steps: int = 100,
@@ -37,7 +42,9 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
         """Create the game; it must be reset before the first step.
 
         Args:
-            red: `B_lineAgent`, `RedMeanderAgent`, `SleepAgent`, or an alias of these.
+            scenario: Network, as a `Scenario` or as its file; by default CybORG's Scenario2.
+            red: `B_lineAgent`, `RedMeanderAgent`, `SleepAgent`, or an alias of these. With `given`
+                the caller plays red.
             green: Whether GreenAgent scans hosts.
             max_steps: Steps per episode.
             edition: Edition that CybORG must have; by default either is accepted.
@@ -46,33 +53,42 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
 
         Raises:
             CybORGNotFoundError: CybORG is missing or cannot be imported.
-            ValueError: a setting is unknown to CybORG.
+            ValueError: a setting is unknown to CybORG, or the red agent cannot play the scenario.
         """
         self.red = _checked_red(red)
         if not 1 <= index(max_steps) <= _core.MAX_STEPS:
             raise ValueError(f"max_steps must be from 1 to {_core.MAX_STEPS}, got {max_steps}")
         self.green = green
         self.max_steps = index(max_steps)
+        file = None if scenario is None or isinstance(scenario, Scenario) else Path(scenario)
+        self.scenario = Scenario.load(file) if file else cast("Scenario | None", scenario) or CAGE2
+        self.scenario.check_red(self.red)
         package = locate.load(checkout)
         self.edition = _checked_edition(edition, locate.detect_edition(package))
-        self.observation_space = cast("Space[Observations]", Box(0, 1, (_core.OBSERVATION_SIZE,)))
-        self.action_space = Discrete(_core.ACTION_COUNT)
+        observation_size = 4 * len(self.scenario.hosts)
+        self.observation_space = cast("Space[Observations]", Box(0, 1, (observation_size,)))
+        self.action_space = Discrete(len(self.scenario.actions))
         self._steps_left: int | None = None
         self._random_state = IsolatedRandom()
-        scenario = locate.package_folder(package) / "Shared" / "Scenarios" / "Scenario2.yaml"
-        with self._random_state:
-            self._create_cyborg(str(scenario))
+        if scenario is None:
+            file = locate.package_folder(package) / "Shared" / "Scenarios" / "Scenario2.yaml"
+        with self._random_state, open_scenario_file(self.scenario, file) as path:
+            self._create_cyborg(path)
 
-    def _create_cyborg(self, scenario: str) -> None:
-        agents = {"Red": locate.import_object(f"Agents.{self.red}")}
-        if self.green:
-            agents["Green"] = locate.import_object("Agents.GreenAgent")
-        self.cyborg: Any = locate.import_object("CybORG.CybORG")(scenario, "sim", agents=agents)
+    def _create_cyborg(self, path: str) -> None:
+        agents = {
+            "Blue": locate.import_object("Agents.SleepAgent"),  # never asked
+            "Green": locate.import_object(f"Agents.{'GreenAgent' if self.green else 'SleepAgent'}"),
+            "Red": GivenRed if self.red == GIVEN else locate.import_object(f"Agents.{self.red}"),
+        }
+        self.cyborg: Any = locate.import_object("CybORG.CybORG")(path, "sim", agents=agents)
         wrapper = locate.import_object("Agents.Wrappers.ChallengeWrapper")("Blue", self.cyborg)
         self._wrapper = wrapper
         table = wrapper.env.env.env  # BlueTableWrapper, below the Gym and the action wrapper
         controller = self.cyborg.environment_controller
-        self._true_state = TrueStateReader(controller, table, self.red, self.edition)
+        self.true_state_reader = TrueStateReader(
+            controller, table, self.scenario, red=self.red, edition=self.edition
+        )
 
     def reset(
         self,
@@ -95,28 +111,51 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
         self._steps_left = self.max_steps
         return _as_floats(observation), {}
 
-    def step(self, action: SupportsIndex) -> tuple[Observations, float, bool, bool, Infos]:
-        """Play one blue action.
+    def step(
+        self, action: SupportsIndex, red_action: SupportsIndex | None = None
+    ) -> tuple[Observations, float, bool, bool, Infos]:
+        """Play one action of blue, and one of red if red is `given`.
 
         Raises:
-            IndexError: the action is out of range; nothing was played.
+            IndexError: an action is out of range; nothing was played.
             RuntimeError: the episode is over or has not started.
+            ValueError: red is `given` and has no action, or another red has one.
         """
-        number = index(action)
-        if not 0 <= number < _core.ACTION_COUNT:
-            raise IndexError(f"an action must be below {_core.ACTION_COUNT}, got {number}")
+        number = _checked_action(action, len(self.scenario.actions), "an action")
         if self._steps_left is None:
             raise RuntimeError("reset must come before step")
         if self._steps_left == 0:
             raise RuntimeError("the game is over; reset it before the next step")
+        self._set_red_action(red_action)
         with self._random_state:
             observation, reward, _, _ = self._wrapper.step(number)
         self._steps_left -= 1
         return _as_floats(observation), float(reward), False, self._steps_left == 0, {}
 
+    def _set_red_action(self, red_action: SupportsIndex | None) -> None:
+        if (red_action is None) == (self.red == GIVEN):
+            got = "none" if red_action is None else f"action {red_action} and red={self.red!r}"
+            raise ValueError(f"red must have an action exactly if red is 'given', got {got}")
+        if red_action is not None:
+            names = self.red_action_names
+            number = _checked_action(red_action, len(names), "a red action")
+            controller = self.cyborg.environment_controller
+            agent = controller.agent_interfaces["Red"].agent
+            agent.action = make_red_action(controller, names[number])
+
+    @property
+    def action_names(self) -> list[str]:
+        """Names of the actions, as CybORG has them."""
+        return [str(action) for action in self._wrapper.env.env.possible_actions]
+
+    @property
+    def red_action_names(self) -> tuple[str, ...]:
+        """Names of the actions of a red that is `given`, as in native games."""
+        return RED_ACTIONS if self.scenario == CAGE2 else self.scenario.red_actions
+
     def true_state(self) -> Records:
-        """Red's access and blue's table, shape (), fields of `sim.dtypes.TRUE_STATE`."""
-        return self._true_state.read()
+        """Red's access and blue's table, shape (), with the fields of the native true state."""
+        return self.true_state_reader.read()
 
     def true_state_dict(self) -> dict[str, Any]:
         """True state as the dictionary that CybORG builds."""
@@ -149,10 +188,17 @@ class IsolatedRandom:
         random.setstate(self._outer_state)
 
 
+def _checked_action(action: SupportsIndex, count: int, noun: str) -> int:
+    number = index(action)
+    if not 0 <= number < count:
+        raise IndexError(f"{noun} must be below {count}, got {number}")
+    return number
+
+
 def _checked_red(red: str) -> str:
     name = RED_ALIASES.get(red, red)
-    if name not in TRAINABLE_REDS:
-        known = ", ".join([*TRAINABLE_REDS, *RED_ALIASES])
+    if name not in (*TRAINABLE_REDS, GIVEN):
+        known = ", ".join([*TRAINABLE_REDS, *RED_ALIASES, GIVEN])
         raise ValueError(f"red must be one of {known}; got {red!r}")
     return name
 

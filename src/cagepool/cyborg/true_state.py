@@ -1,94 +1,113 @@
 """Reads CybORG's objects into the true-state record of the native games."""
 
 from collections.abc import Iterable
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from cagepool.cyborg import locate
-from cagepool.cyborg.dict_state import scenario
-from cagepool.sim import dtypes
-from cagepool.sim.names import HOSTS, RED_AGENTS, edition_code, host_index
+from cagepool.cyborg.dict_state.images import DECOYS
+from cagepool.cyborg.records import true_state_dtype
+from cagepool.scenarios import Scenario
+from cagepool.sim.names import RED_AGENTS, edition_code
 from cagepool.types import Records
 
 PRIVILEGED_ACCOUNTS = ("root", "SYSTEM")
 MALWARE_DENSITY = 0.9
 MAX_COUNT = 255  # native games saturate their session counts here
+OT_SERVICE = "OTService"
 
 _COMPROMISED = {"No": 0, "Unknown": 1, "User": 2, "Privileged": 3}
-_DECOY_BITS = {decoy.name: 1 << number for number, decoy in enumerate(scenario.DECOYS)}
-_REPEATED_DECOY = 1 << len(scenario.DECOYS)
-_MAIL_SERVERS = ("User3", "User4")
+_DECOY_BITS = (*range(8), 14, 15)  # by decoy number; the bits between count further Vsftpd
+_REPEATED_DECOY = 1 << 8
+_DECOY_NUMBERS = {(decoy.name, decoy.type.name): number for number, decoy in enumerate(DECOYS)}
 
 
 class TrueStateReader:
     """Reads the true state of one CybORG without its slow dictionary, and changes nothing."""
 
-    def __init__(self, controller: Any, table: Any, red: str, edition: str) -> None:
+    def __init__(
+        self, controller: Any, table: Any, scenario: Scenario, *, red: str, edition: str
+    ) -> None:
         """Read from an environment controller and from the wrapper that holds blue's table."""
         self._controller = controller
         self._table = table
+        self._scenario = scenario
         self._genuine = locate.import_object("Shared.Enums.DecoyType").NONE
         self._vulnerable = locate.import_object("Shared.Enums.ProcessVersion").HARAKA_2_7_0
-        self._constants = np.zeros((), dtypes.TRUE_STATE)
+        self._mail = locate.import_object("Shared.Enums.ProcessType").SMTP
+        self._constants = np.zeros((), true_state_dtype(scenario))
         self._constants["red"] = int(RED_AGENTS[red])
         self._constants["edition"] = int(edition_code(edition))
 
     def read(self) -> Records:
-        """Return the current state, shape (), fields of `sim.dtypes.TRUE_STATE`."""
+        """Return the current state, shape (), with the fields of the scenario's true state."""
         record = self._constants.copy()
         state = self._controller.state
         self._read_sessions(state, record)
-        hosts = [state.hosts[name] for name in HOSTS]
-        record["decoys"] = [self._decoys(host.processes) for host in hosts]
+        hosts = [state.hosts[name] for name in self._scenario.hosts]
+        record["decoys"] = [_decoy_bits(self.decoys(host.processes)) for host in hosts]
         record["malware"] = [_has_malware(host.files) for host in hosts]
         table = self._table.blue_info
-        record["compromised"] = [_COMPROMISED[table[name][-1]] for name in HOSTS]
-        server = state.hosts["Op_Server0"]
-        record["ot_running"] = any(process.name == "OTService" for process in server.processes)
-        record["ot_pid_known"] = server.services["OTService"]["process"] is not None
+        record["compromised"] = [_COMPROMISED[table[host.hostname][-1]] for host in hosts]
+        running = [any(process.name == OT_SERVICE for process in host.processes) for host in hosts]
+        pid_known = [_is_service_pid_known(host.services) for host in hosts]
+        immune = [self._is_immune(host.processes) for host in hosts]
         record["ot_service_known"] = state.sessions["Red"][0].ot_service is not None
-        record["mail_immune"] = sum(
-            1 << bit
-            for bit, name in enumerate(_MAIL_SERVERS)
-            if self._is_immune(state.hosts[name].processes)
-        )
+        if record["ot_running"].ndim:
+            record["ot_running"], record["ot_pid_known"] = running, pid_known
+            record["mail_immune"] = immune
+        else:  # the built-in network has one such service and two mail servers
+            record["ot_running"], record["ot_pid_known"] = any(running), any(pid_known)
+            bits = compress(immune, self._scenario.mail)
+            record["mail_immune"] = sum(bit << number for number, bit in enumerate(bits))
         return record
 
-    @staticmethod
-    def _read_sessions(state: Any, record: Records) -> None:
-        suspicious = state.sessions["Blue"][0].sus_pids
-        privileged, seen, unseen = ([0] * len(HOSTS) for _ in range(3))
-        for session in state.sessions["Red"].values():
-            if session.username in PRIVILEGED_ACCOUNTS:
-                counts = privileged
-            else:
-                counts = seen if session.pid in suspicious.get(session.host, ()) else unseen
-            counts[host_index(session.host)] += 1
-        for name, counts in (
-            ("privileged", privileged),
-            ("user_seen", seen),
-            ("user_unseen", unseen),
-        ):
-            record[name] = [min(count, MAX_COUNT) for count in counts]
-        record["access"] = [
-            2 if privileged[host] else 1 if seen[host] or unseen[host] else 0
-            for host in range(len(HOSTS))
+    def decoys(self, processes: Iterable[Any]) -> list[int]:
+        """Numbers of the decoys among the processes of a host."""
+        return [
+            _DECOY_NUMBERS[process.name, process.process_type.name]
+            for process in processes
+            if process.decoy_type is not self._genuine
         ]
 
-    def _decoys(self, processes: Iterable[Any]) -> int:
-        decoys = 0
-        for process in processes:
-            if process.decoy_type is not self._genuine:
-                bit = _DECOY_BITS[process.name]
-                decoys += _REPEATED_DECOY if decoys & bit else bit
-        return decoys
+    def _read_sessions(self, state: Any, record: Records) -> None:
+        suspicious = state.sessions["Blue"][0].sus_pids
+        names = ("privileged", "user_seen", "user_unseen")
+        counts = {name: dict.fromkeys(self._scenario.hosts, 0) for name in names}
+        for session in state.sessions["Red"].values():
+            if session.username in PRIVILEGED_ACCOUNTS:
+                name = "privileged"
+            elif session.pid in suspicious.get(session.host, ()):
+                name = "user_seen"
+            else:
+                name = "user_unseen"
+            counts[name][session.host] += 1
+        for name in names:
+            record[name] = [min(count, MAX_COUNT) for count in counts[name].values()]
+        has_user = (record["user_seen"] > 0) | (record["user_unseen"] > 0)
+        record["access"] = np.where(record["privileged"] > 0, 2, has_user)
 
     def _is_immune(self, processes: Iterable[Any]) -> bool:
         return any(
-            process.name == "smtp" and process.version is not self._vulnerable
+            process.process_type is self._mail
+            and process.decoy_type is self._genuine
+            and process.version is not self._vulnerable
             for process in processes
         )
+
+
+def _decoy_bits(decoys: Iterable[int]) -> int:
+    bits = 0
+    for number in decoys:
+        bit = 1 << _DECOY_BITS[number]
+        bits += _REPEATED_DECOY if bits & bit else bit
+    return bits
+
+
+def _is_service_pid_known(services: Any) -> bool:
+    return OT_SERVICE in services and services[OT_SERVICE]["process"] is not None
 
 
 def _has_malware(files: Iterable[Any]) -> bool:

@@ -5,46 +5,117 @@ from ipaddress import IPv4Address, IPv4Network
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from cagepool import _core
-from cagepool.cyborg.dict_state import scenario
-from cagepool.cyborg.dict_state.scenario import Account, Process, Session
+from cagepool.cyborg.dict_state.enumerations import (
+    Architecture,
+    OperatingSystemType,
+    Path,
+    ProcessName,
+    ProcessVersion,
+    SessionType,
+    TransportProtocol,
+    TrinaryEnum,
+)
+from cagepool.cyborg.dict_state.images import (
+    ANY_ADDRESS,
+    DECOYS,
+    KNOWN_PATHS,
+    KNOWN_PROCESSES,
+    LOOPBACK,
+    LOOPBACK_NETWORK,
+    Account,
+    Process,
+)
+from cagepool.cyborg.dict_state.sessions import (
+    SSH_PORT,
+    Session,
+    decoy_process,
+    host_image,
+    privileged_account,
+    red_process,
+    starting_sessions,
+)
+from cagepool.scenarios import Scenario
 from cagepool.sim.batch import Batch
-from cagepool.sim.names import HOST_SUBNET, HOSTS, SUBNET_HOSTS, host_index
+from cagepool.sim.names import EXPLOITS
 
 Entry: TypeAlias = dict[str, Any]
 
 _Endpoint: TypeAlias = tuple[int, IPv4Address]
 
 _FIRST_DECOY, _FIRST_SESSION = 8, 512  # indices of a host's processes, from which ids are drawn
-_SSH_PORT, _SHELL_PORT = 22, 4444
+_SHELL_PORT = 4444
+_VSFTPD = 7  # number of the decoy that can be placed repeatedly
 # Primes, so that every stride visits all numbers before one repeats.
-_PID_COUNT = 32719  # with the 27 fixed ids of Defender still below 32768
+_PID_COUNT = 32693  # with the 66 fixed ids of a Kali_Box still below 32768
 _PORT_COUNT = 10847
 _FIRST_PORT = 49152
-_FIXED_PIDS = {
-    host: sorted(process.pid for process in processes)
-    for host, processes in scenario.PROCESSES.items()
-}
 
 
 def true_state_dict(batch: Batch, game: int) -> Entry:
     """Build a new dictionary for one game.
 
     Keys, values, their types and their order are CybORG's; the enumerations are those of
-    `cagepool.cyborg.dict_state.scenario`, with CybORG's names and numbers. Differences:
+    `cagepool.cyborg.dict_state.enumerations`, with CybORG's names and numbers. Differences:
 
     * Addresses, process ids and ephemeral ports are drawn from the key of the episode's random
       stream. They stay for the episode (but `reseed` changes them), and a decoy that is placed
       again has its former process id.
     * Decoys of a host are in the order of their numbers, not of their placement.
-    * The connections of User0's `RedAbstractSession` list all successful exploits of the episode;
-      in CybORG a Restore of User0 empties that list.
+    * The connections of the `RedAbstractSession` list all successful exploits of the episode; in
+      CybORG a Restore of the entry host empties that list.
+    * A decoy has the account of blue's first session on the host; CybORG draws one of several.
 
     Raises:
         IndexError: there is no such game.
     """
     builder = _DictBuilder(batch, game)
-    return {"success": scenario.TrinaryEnum.UNKNOWN} | {host: builder.host(host) for host in HOSTS}
+    hosts = {name: builder.host(host) for host, name in enumerate(builder.scenario.hosts)}
+    return {"success": TrinaryEnum.UNKNOWN} | hosts
+
+
+class RedSession(NamedTuple):
+    """A session of the core's log."""
+
+    number: int
+    host: int
+    alive: bool
+    privileged: bool
+    ssh: bool
+    exploit: str | None  # that opened it; None in games of CAGE-2, whose log does not say it
+
+
+def session_log(batch: Batch, game: int) -> list[RedSession]:
+    """Sessions that red opened in the episode, in the order of their numbers."""
+    log = batch.core.session_log(game)
+    if isinstance(batch.core, _core.ScenarioBatch):
+        words = np.frombuffer(log, np.uint16).tolist()
+        return [_scenario_session(number, word) for number, word in enumerate(words, start=1)]
+    return [_cage2_session(number, word) for number, word in enumerate(log, start=1)]
+
+
+def _cage2_session(number: int, word: int) -> RedSession:
+    return RedSession(
+        number,
+        host=word & _core.SESSION_HOST,
+        alive=bool(word & _core.SESSION_ALIVE),
+        privileged=bool(word & _core.SESSION_PRIVILEGED),
+        ssh=bool(word & _core.SESSION_SSH),
+        exploit=None,
+    )
+
+
+def _scenario_session(number: int, word: int) -> RedSession:
+    return RedSession(
+        number,
+        host=word & _core.SCENARIO_SESSION_HOST,
+        alive=bool(word & _core.SCENARIO_SESSION_ALIVE),
+        privileged=bool(word & _core.SCENARIO_SESSION_PRIVILEGED),
+        ssh=bool(word & _core.SCENARIO_SESSION_SSH),
+        exploit=EXPLOITS[word >> _core.SCENARIO_SESSION_EXPLOIT_SHIFT & 7],
+    )
 
 
 class _OpenSession(NamedTuple):
@@ -58,121 +129,169 @@ class _DictBuilder:
     """Builds the entries of one game's hosts."""
 
     def __init__(self, batch: Batch, game: int) -> None:
-        self.labels = _episode_labels(batch.core.stream_key(game))
+        self.red_sessions = session_log(batch, game)
+        self.scenario = batch.scenarios[batch.scenario_ids[game]]
+        self.labels = _episode_labels(self.scenario, batch.core.stream_key(game))
         self.true_state = batch.true_state[game]
-        self.red_sessions = list(enumerate(batch.core.session_log(game), start=1))
+        self.starting_sessions = starting_sessions(self.scenario)
 
-    def host(self, host: str) -> Entry:
-        sessions = self._starting_sessions(host) + self._red_sessions_on(host)
-        return {
+    def host(self, host: int) -> Entry:
+        image = host_image(self.scenario, host)
+        opened = self._sessions_on(host)
+        entry: Entry = {
             "Processes": [
                 *(self._service(host, process) for process in self._genuine_processes(host)),
                 *(self._service(host, decoy) for decoy in self._decoys(host)),
-                *(_process(session.process, connections) for session, connections in sessions),
+                *(_process(session.process, connections) for session, connections in opened),
             ],
             "Interface": self._interfaces(host),
-            "Sessions": [_session(session) for session, _ in sessions],
-            "User Info": [_account(account) for account in scenario.accounts(host)],
-            "System info": _system(host),
         }
+        if opened:
+            entry["Sessions"] = [_session(session) for session, _ in opened]
+        entry["User Info"] = [_account(account) for account in image.accounts]
+        entry["System info"] = self._system(host)
+        return entry
 
-    def _genuine_processes(self, host: str) -> list[Process]:
-        stopped = () if self.true_state["ot_running"] else (scenario.OT_SERVICE,)
-        return [process for process in scenario.PROCESSES[host] if process not in stopped]
+    def _sessions_on(self, host: int) -> list[_OpenSession]:
+        """Sessions of a host by agent, in the order in which the agents first came."""
+        starting = self._starting_sessions(host)
+        agents = list(dict.fromkeys([*(opened.session.agent for opened in starting), "Red"]))
+        sessions = starting + self._red_sessions_on(host)
+        return sorted(sessions, key=lambda opened: agents.index(opened.session.agent))
 
-    def _service(self, host: str, process: Process) -> Entry:
+    def _genuine_processes(self, host: int) -> list[Process]:
+        running = self._of_host("ot_running", host)
+        processes = host_image(self.scenario, host).processes
+        return [process for process in processes if running or process.name != "OTService"]
+
+    def _of_host(self, field: str, host: int) -> bool:
+        """Value of a field that the built-in network has in another form than others."""
+        values = self.true_state[field]
+        if values.ndim:
+            return bool(values[host])
+        if field == "mail_immune":
+            number = sum(self.scenario.mail[:host])
+            return self.scenario.mail[host] and bool(values >> number & 1)
+        return bool(values)
+
+    def _service(self, host: int, process: Process) -> Entry:
         entry = _process(
             process, [_listening_socket(port, process.address) for port in process.ports]
         )
-        if process.type is scenario.ProcessType.SMTP:
-            immune = self.true_state["mail_immune"] & {"User3": 1, "User4": 2}.get(host, 0)
-            version = scenario.ProcessVersion
-            entry["Process Version"] = version.UNKNOWN if immune else version.HARAKA_2_7_0
+        if process.version is not None:
+            is_genuine = process.pid in self.labels.fixed_pids[host]
+            immune = is_genuine and self._of_host("mail_immune", host)
+            entry["Process Version"] = ProcessVersion.UNKNOWN if immune else process.version
         return entry
 
-    def _decoys(self, host: str) -> list[Process]:
-        bits = int(self.true_state["decoys"][host_index(host)])
-        kinds = len(scenario.DECOYS)
-        numbers = [decoy for decoy in range(kinds) if bits >> decoy & 1]
-        numbers += range(kinds, kinds + (bits >> kinds))  # repetitions of the last kind, Vsftpd
+    def _decoys(self, host: int) -> list[Process]:
+        bits = int(self.true_state["decoys"][host])
+        # The upper byte counts further Vsftpd; where blue has Misinform, its own decoys have two
+        # bits of that byte.
+        misinform = bits >> 14 if "Misinform" in self.scenario.action_kinds else 0
+        kinds = bits & 0xFF | misinform << 8
+        numbers = [number for number in range(len(DECOYS)) if kinds >> number & 1]
+        repeated = (bits - (misinform << 14)) >> 8
+        numbers += range(len(DECOYS), len(DECOYS) + repeated)
+        sessions = self.starting_sessions[self.scenario.hosts[host]]
         return [
-            scenario.decoy_process(
-                host, min(number, kinds - 1), pid=self.labels.pid(host, _FIRST_DECOY + number)
+            decoy_process(
+                sessions,
+                number if number < len(DECOYS) else _VSFTPD,
+                pid=self.labels.pid(host, _FIRST_DECOY + number),
             )
             for number in numbers
         ]
 
-    def _starting_sessions(self, host: str) -> list[_OpenSession]:
+    def _starting_sessions(self, host: int) -> list[_OpenSession]:
         result = []
-        for number, session in enumerate(scenario.STARTING_SESSIONS[host]):
+        for number, session in enumerate(self.starting_sessions[self.scenario.hosts[host]]):
             exploits = self.red_sessions if session.agent == "Red" else []
-            connections = [_connection(*reversed(self._endpoints(*entry))) for entry in exploits]
+            connections = [_connection(*reversed(self._endpoints(entry))) for entry in exploits]
             result.append(_OpenSession(self._with_pid(session, host, number), connections))
         return result
 
-    def _red_sessions_on(self, host: str) -> list[_OpenSession]:
+    def _red_sessions_on(self, host: int) -> list[_OpenSession]:
         result = []
-        for number, flags in self.red_sessions:
-            if not flags & _core.SESSION_ALIVE or _session_host(flags) != host:
+        for entry in self.red_sessions:
+            if not entry.alive or entry.host != host:
                 continue
-            session = scenario.red_session(
-                host,
-                number,
-                ssh=bool(flags & _core.SESSION_SSH),
-                privileged=bool(flags & _core.SESSION_PRIVILEGED),
-            )
-            connections = [_connection(*self._endpoints(number, flags))]
-            result.append(
-                _OpenSession(self._with_pid(session, host, _FIRST_SESSION + number), connections)
-            )
+            process = red_process(self.scenario, host, entry.exploit, ssh=entry.ssh)
+            if entry.privileged:
+                process = process._replace(user=privileged_account(self.scenario, host))
+            type_ = SessionType.SSH if entry.ssh else SessionType.RED_REVERSE_SHELL
+            session = Session("Red", entry.number, type_, process)
+            session = self._with_pid(session, host, _FIRST_SESSION + entry.number)
+            result.append(_OpenSession(session, [_connection(*self._endpoints(entry))]))
         return result
 
-    def _with_pid(self, session: Session, host: str, number: int) -> Session:
+    def _with_pid(self, session: Session, host: int, number: int) -> Session:
         process = session.process._replace(pid=self.labels.pid(host, number))
         return session._replace(process=process)
 
-    def _endpoints(self, number: int, flags: int) -> tuple[_Endpoint, _Endpoint]:
-        """Endpoints of a red session: on the exploited host and on User0."""
-        port = self.labels.port(number)
-        near, far = (_SSH_PORT, port) if flags & _core.SESSION_SSH else (port, _SHELL_PORT)
-        return (near, self.labels.hosts[_session_host(flags)]), (far, self.labels.hosts["User0"])
+    def _endpoints(self, entry: RedSession) -> tuple[_Endpoint, _Endpoint]:
+        """Endpoints of a red session: on the exploited host and on the entry host."""
+        port = self.labels.port(entry.number)
+        near, far = (SSH_PORT, port) if entry.ssh else (port, _SHELL_PORT)
+        addresses = self.labels.addresses
+        return (near, addresses[entry.host]), (far, addresses[self.scenario.entry])
 
-    def _interfaces(self, host: str) -> list[Entry]:
-        address = self.labels.hosts[host]
-        extra_addresses = (scenario.RESOLVER, scenario.FORMER_ADDRESS) if host == "Defender" else ()
+    def _interfaces(self, host: int) -> list[Entry]:
+        address = self.labels.addresses[host]
+        processes = host_image(self.scenario, host).processes
+        others = dict.fromkeys(process.address for process in processes if process.ports)
         return [
-            *({"IP Address": other} for other in extra_addresses if other != address),
-            _interface("lo", scenario.LOOPBACK, scenario.LOOPBACK_NETWORK),
-            _interface("eth0", address, self.labels.networks[HOST_SUBNET[host]]),
+            *({"IP Address": other} for other in others if other not in (ANY_ADDRESS, address)),
+            _interface("lo", LOOPBACK, LOOPBACK_NETWORK),
+            _interface("eth0", address, self.labels.networks[self.scenario.subnet_of[host]]),
         ]
+
+    def _system(self, host: int) -> Entry:
+        image = host_image(self.scenario, host)
+        family = OperatingSystemType
+        return {
+            "Hostname": self.scenario.hosts[host],
+            "OSType": family.WINDOWS if self.scenario.windows[host] else family.LINUX,
+            "OSDistribution": image.distribution,
+            "OSVersion": image.version,
+            "Architecture": Architecture.x64,
+        }
 
 
 class _Labels:
-    """Addresses, process ids and ports of one episode; no rule reads them (docs/rules.md, 3.4)."""
+    """Random addresses and process ids of an episode, distinct where CybORG needs them to be."""
 
-    networks: dict[str, IPv4Network]  # by subnet
-    hosts: dict[str, IPv4Address]
+    networks: list[IPv4Network]  # by subnet
+    addresses: list[IPv4Address]  # by host
+    fixed_pids: list[list[int]]  # of genuine processes, by host
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, scenario: Scenario, key: int) -> None:
         rng = Random(key)
-        blocks = rng.sample(range(4096), len(SUBNET_HOSTS))
-        self.networks, self.hosts = {}, {}
-        for (subnet, hosts), block in zip(SUBNET_HOSTS.items(), blocks, strict=True):
-            network = IPv4Network((int(IPv4Address("10.0.0.0")) + 16 * block, 28))
-            self.networks[subnet] = network
-            addresses = rng.sample(list(network.hosts()), len(hosts))
-            self.hosts.update(zip(hosts, addresses, strict=True))
-        self._pid_walks = {
-            host: (rng.randrange(_PID_COUNT), rng.randrange(1, _PID_COUNT))
-            for host in scenario.PROCESSES
-        }
+        sizes = [max(4, (len(members) + 1).bit_length()) for members in scenario.members]  # in bits
+        blocks = rng.sample(range(2 ** (16 - max(sizes))), len(scenario.subnets))
+        self.networks = []
+        self.addresses = [ANY_ADDRESS] * len(scenario.hosts)
+        for members, block, bits in zip(scenario.members, blocks, sizes, strict=True):
+            first = int(IPv4Address("10.0.0.0")) + (block << max(sizes))
+            network = IPv4Network((first, 32 - bits))
+            self.networks.append(network)
+            chosen = rng.sample(list(network.hosts()), len(members))
+            for host, address in zip(members, chosen, strict=True):
+                self.addresses[host] = address
+        self.fixed_pids = [
+            sorted(process.pid for process in host_image(scenario, host).processes)
+            for host in range(len(scenario.hosts))
+        ]
+        self._pid_walks = [
+            (rng.randrange(_PID_COUNT), rng.randrange(1, _PID_COUNT)) for _ in scenario.hosts
+        ]
         self._port_walk = rng.randrange(_PORT_COUNT), rng.randrange(1, _PORT_COUNT)
 
-    def pid(self, host: str, number: int) -> int:
+    def pid(self, host: int, number: int) -> int:
         """Process id that no other number on the host has, nor any of its fixed processes."""
         start, stride = self._pid_walks[host]
         pid = 1 + (start + stride * number) % _PID_COUNT
-        for fixed in _FIXED_PIDS[host]:
+        for fixed in self.fixed_pids[host]:
             pid += pid >= fixed
         return pid
 
@@ -183,12 +302,8 @@ class _Labels:
 
 
 @lru_cache(maxsize=1024)
-def _episode_labels(stream_key: int) -> _Labels:
-    return _Labels(stream_key)
-
-
-def _session_host(flags: int) -> str:
-    return HOSTS[flags & _core.SESSION_HOST]
+def _episode_labels(scenario: Scenario, stream_key: int) -> _Labels:
+    return _Labels(scenario, stream_key)
 
 
 def _process(process: Process, connections: list[Entry]) -> Entry:
@@ -196,13 +311,11 @@ def _process(process: Process, connections: list[Entry]) -> Entry:
     if process.parent is not None:
         entry["PPID"] = process.parent
     entry["Process Name"] = process.name
-    entry["Known Process"] = scenario.KNOWN_PROCESSES.get(
-        process.name, scenario.ProcessName.UNKNOWN
-    )
+    entry["Known Process"] = KNOWN_PROCESSES.get(process.name.lower(), ProcessName.UNKNOWN)
     entry["Username"] = process.user
     if process.path is not None:
         entry["Path"] = process.path
-        entry["Known Path"] = scenario.KNOWN_PATHS.get(process.path, scenario.Path.UNKNOWN)
+        entry["Known Path"] = KNOWN_PATHS.get(process.path.lower(), Path.UNKNOWN)
     if connections:
         entry["Connections"] = connections
     entry["Process Type"] = process.type
@@ -213,7 +326,7 @@ def _listening_socket(port: int, address: IPv4Address) -> Entry:
     return {
         "local_port": port,
         "local_address": address,
-        "Transport Protocol": scenario.TransportProtocol.UNKNOWN,
+        "Transport Protocol": TransportProtocol.UNKNOWN,
     }
 
 
@@ -245,19 +358,6 @@ def _account(account: Account) -> Entry:
     entry: Entry = {"Username": account.name}
     if account.password is not None:
         entry["Password"] = account.password
-    if account.group is not None:
-        entry["Groups"] = [{"GID": account.group}]
+    if account.groups:
+        entry["Groups"] = [{"GID": group} for group in account.groups]
     return entry
-
-
-def _system(host: str) -> Entry:
-    windows = host in scenario.WINDOWS
-    family, distribution = scenario.OperatingSystemType, scenario.OperatingSystemDistribution
-    version = scenario.OperatingSystemVersion
-    return {
-        "Hostname": host,
-        "OSType": family.WINDOWS if windows else family.LINUX,
-        "OSDistribution": distribution.WINDOWS_SVR_2008 if windows else distribution.UBUNTU,
-        "OSVersion": version.W6_1_7601 if windows else version.U18_04_3,
-        "Architecture": scenario.Architecture.x64,
-    }

@@ -3,6 +3,7 @@
 from cagepool.cyborg.parity.compare import Mismatch, replay_mismatches
 from cagepool.cyborg.parity.fuzz_policies import FUZZ_POLICIES
 from cagepool.cyborg.parity.lockstep import (
+    REDS,
     Cell,
     CellResult,
     ParityConfig,
@@ -14,6 +15,7 @@ from cagepool.cyborg.parity.recorder import RecordedEpisode, concatenate_traces,
 
 __all__ = [
     "FUZZ_POLICIES",
+    "REDS",
     "Cell",
     "CellResult",
     "Mismatch",

@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.sim import dtypes, replay
+from cagepool.scenarios import Scenario
+from cagepool.sim import replay
 from cagepool.sim.trace import Trace
+
+_STEP_FIELD_NDIM = 2  # episodes and steps; fields of whole episodes are inputs
 
 
 class Mismatch(NamedTuple):
@@ -25,19 +28,28 @@ class Mismatch(NamedTuple):
         return f"{where}: CybORG {self.cyborg}, native {self.native}"
 
 
-def replay_mismatches(trace: Mapping[str, NDArray[Any]]) -> list[Mismatch]:
-    """Replay a recording and list all values that differ, in order of episode and step."""
+def replay_mismatches(
+    trace: Mapping[str, NDArray[Any]], scenario: Scenario | None = None
+) -> list[Mismatch]:
+    """Replay a recording and list all values that differ, in order of episode and step.
+
+    Args:
+        trace: Fields of a recording.
+        scenario: Network of the games; by default the built-in one.
+    """
     found: list[Mismatch] = []
     for episode in range(len(trace["blue_action"])):
         rows = slice(episode, episode + 1)
         single = {name: field if name == "meta" else field[rows] for name, field in trace.items()}
-        found += (mismatch._replace(episode=episode) for mismatch in _episode_mismatches(single))
+        found += (
+            mismatch._replace(episode=episode) for mismatch in _episode_mismatches(single, scenario)
+        )
     return found
 
 
-def _episode_mismatches(trace: Trace) -> list[Mismatch]:
+def _episode_mismatches(trace: Trace, scenario: Scenario | None) -> list[Mismatch]:
     try:
-        native = replay(trace)
+        native = replay(trace, scenario=scenario)
     except ValueError as refusal:  # a recorded draw that the native game cannot make
         step = re.search(r"step (\d+)", str(refusal))
         if step is None:
@@ -46,7 +58,7 @@ def _episode_mismatches(trace: Trace) -> list[Mismatch]:
         _, _, condition = str(refusal).partition(" must be ")
         got = condition.rpartition(" ")[2]
         return [Mismatch(0, int(step[1]), field, got, f"must be {condition}")]
-    fields = [name for name in dtypes.TRACE_ROW.names or () if name in trace]
+    fields = [name for name in native if name in trace and native[name].ndim >= _STEP_FIELD_NDIM]
     found = [mismatch for name in fields for mismatch in _field_mismatches(name, trace, native)]
     return sorted(found, key=lambda mismatch: mismatch.step)
 

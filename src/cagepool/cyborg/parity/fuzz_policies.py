@@ -1,72 +1,133 @@
-"""Blue policies that reach rare states of the game; some react to red's last target."""
+"""Policies that reach rare states of the game: blues, and a red that is played from outside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from cagepool.sim.names import ACTIONS, DECOYS, HOSTS, action_index
+import numpy as np
+
+from cagepool.scenarios import Scenario
 
 FuzzPolicy: TypeAlias = Callable[[int], int]
 """Chooses the next action, given the host of red's last action, or -1."""
+RedPolicy: TypeAlias = Callable[[Any], int]
+"""Chooses red's next action, given a trace row with red's knowledge."""
 
-SLEEP = action_index("Sleep")
-
-_DECOY_VERBS = [f"Decoy{name}" for name in DECOYS]
-_VERBS = ("Analyse", "Remove", "Restore", *_DECOY_VERBS)
+_PLAIN_KINDS = ("Sleep", "Monitor")
 _B_LINE_STEPS = 15  # that B_line needs to reach Op_Server0 without interference
 
 
-def _action_on(verb: str, host: int) -> int:
-    return action_index(f"{verb} {HOSTS[host]}")
+def _host_kinds(scenario: Scenario) -> list[str]:
+    return [kind for kind in scenario.action_kinds if kind not in _PLAIN_KINDS]
 
 
-def sleep(_rng: Random) -> FuzzPolicy:
-    """Do nothing."""
-    return lambda _target: SLEEP
+def _decoy_kinds(scenario: Scenario) -> list[str]:
+    return [kind for kind in scenario.action_kinds if kind.startswith(("Decoy", "Misinform"))]
 
 
-def random(rng: Random) -> FuzzPolicy:
+def _action_on(scenario: Scenario, kinds: Sequence[str], host: int, rng: Random) -> int:
+    return scenario.action_index(f"{rng.choice(kinds)} {scenario.hosts[host]}")
+
+
+def sleep(_rng: Random, scenario: Scenario) -> FuzzPolicy:
+    """Do nothing; without Sleep in blue's list, play the first action."""
+    idle = scenario.action_index("Sleep") if "Sleep" in scenario.action_kinds else 0
+    return lambda _target: idle
+
+
+def random(rng: Random, scenario: Scenario) -> FuzzPolicy:
     """Draw from all actions."""
-    return lambda _target: rng.randrange(len(ACTIONS))
+    count = len(scenario.actions)
+    return lambda _target: rng.randrange(count)
 
 
-def chase(rng: Random) -> FuzzPolicy:
+def chase(rng: Random, scenario: Scenario) -> FuzzPolicy:
     """Act on red's last target half of the time, else draw from all actions."""
+    drawing, kinds = random(rng, scenario), _host_kinds(scenario)
 
     def act(target: int) -> int:
-        if target < 0 or rng.random() < 0.5:
-            return rng.randrange(len(ACTIONS))
-        return _action_on(rng.choice(_VERBS), target)
+        if target < 0 or not kinds or rng.random() < 0.5:
+            return drawing(target)
+        return _action_on(scenario, kinds, target, rng)
 
     return act
 
 
-def patient(rng: Random) -> FuzzPolicy:
+def patient(rng: Random, scenario: Scenario) -> FuzzPolicy:
     """Sleep until red has got far, then chase in 30 % of the steps."""
     quiet_steps = rng.randrange(_B_LINE_STEPS, 3 * _B_LINE_STEPS)
-    chasing = chase(rng)
+    sleeping, chasing = sleep(rng, scenario), chase(rng, scenario)
     steps = iter(range(1_000_000))
 
     def act(target: int) -> int:
         is_active = next(steps) >= quiet_steps and rng.random() < 0.3
-        return chasing(target) if is_active else SLEEP
+        return chasing(target) if is_active else sleeping(target)
 
     return act
 
 
-def decoys(rng: Random) -> FuzzPolicy:
+def decoys(rng: Random, scenario: Scenario) -> FuzzPolicy:
     """Place decoys, half of them on red's last target, and restore that target now and then."""
+    kinds = _decoy_kinds(scenario)
+    if not kinds:
+        return chase(rng, scenario)
 
     def act(target: int) -> int:
-        if target >= 0 and rng.random() < 0.2:
-            return _action_on("Restore", target)
-        host = target if target >= 0 and rng.random() < 0.5 else rng.randrange(len(HOSTS))
-        return _action_on(rng.choice(_DECOY_VERBS), host)
+        if target >= 0 and "Restore" in scenario.action_kinds and rng.random() < 0.2:
+            return _action_on(scenario, ["Restore"], target, rng)
+        on_target = target >= 0 and rng.random() < 0.5
+        host = target if on_target else rng.randrange(len(scenario.hosts))
+        return _action_on(scenario, kinds, host, rng)
 
     return act
 
 
-FUZZ_POLICIES: dict[str, Callable[[Random], FuzzPolicy]] = {
+def random_red(rng: Random, scenario: Scenario, names: Sequence[str]) -> RedPolicy:
+    """Draw mostly from actions on what red knows, and sometimes from all actions.
+
+    Such a red opens several sessions per host, impacts hosts without privileges, and tries actions
+    that CybORG finds invalid, which its own red agents never do.
+    """
+    numbers = {name: number for number, name in enumerate(names)}
+
+    def act(knowledge: Any) -> int:
+        if rng.random() < 0.1:
+            return rng.randrange(len(names))
+        known = _known_targets(knowledge, scenario)
+        verbs = [verb for verb, targets in known.items() if targets]
+        verb = rng.choices(verbs, [_VERB_WEIGHTS[verb] for verb in verbs])[0]
+        return numbers.get(f"{verb} {rng.choice(known[verb])}", 0)  # CAGE-2 has one Impact
+
+    return act
+
+
+_VERB_WEIGHTS = {
+    "DiscoverRemoteSystems": 2,
+    "DiscoverNetworkServices": 4,
+    "ExploitRemoteService": 8,
+    "PrivilegeEscalate": 3,
+    "Impact": 1,
+}
+
+
+def _known_targets(knowledge: Any, scenario: Scenario) -> dict[str, list[str]]:
+    """Targets that red knows, by the verb of the action on them."""
+
+    def hosts(field: str) -> list[str]:
+        return [scenario.hosts[host] for host in np.flatnonzero(knowledge[field])]
+
+    return {
+        "DiscoverRemoteSystems": [
+            scenario.subnets[subnet] for subnet in np.flatnonzero(knowledge["s_known_net"])
+        ],
+        "DiscoverNetworkServices": hosts("s_known_ip"),
+        "ExploitRemoteService": hosts("s_red_ports"),
+        "PrivilegeEscalate": hosts("s_known_host"),
+        "Impact": hosts("s_known_host"),
+    }
+
+
+FUZZ_POLICIES: dict[str, Callable[[Random, Scenario], FuzzPolicy]] = {
     "sleep": sleep,
     "random": random,
     "chase": chase,

@@ -1,37 +1,41 @@
 """Plays episodes of CybORG and compares each with the native game, step by step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Any, TypeAlias
+from itertools import product, zip_longest
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cagepool import _core
 from cagepool.cyborg import CybORGEnv
-from cagepool.cyborg.dict_state import true_state_dict
+from cagepool.cyborg.dict_state import session_log, true_state_dict
+from cagepool.cyborg.given_red import GIVEN
 from cagepool.cyborg.parity.compare import Mismatch, replay_mismatches
 from cagepool.cyborg.parity.fuzz_policies import FUZZ_POLICIES
+from cagepool.cyborg.parity.random_networks import random_network
 from cagepool.cyborg.parity.recorder import (
     RecordedEpisode,
     Sessions,
     dictionary_sessions,
     record_episode,
 )
-from cagepool.evaluate.protocol import official_red_names
-from cagepool.sim import Batch, BatchConfig, dtypes
-from cagepool.sim.names import HOSTS, OFFICIAL_REDS, edition_code, red_bitmask
+from cagepool.scenarios import CAGE2, Scenario, resolve_scenarios
+from cagepool.sim import Batch, BatchConfig
+from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES, edition_code, red_bitmask
+from cagepool.types import Bools
 
 MIXED = "mixed"
 AUTO = "auto"
-
-Draws: TypeAlias = dict[str, int]
+REDS = (*OFFICIAL_REDS, GIVEN)
+"""Red agents of CybORG, and a red that is played from outside."""
 
 COPIES = 256
-# The rarest combination of draws, an undetected fourth-best exploit on one host of 13 while green
-# scans one of 8, has a probability of 1 in 70,000.
+# The rarest combination of draws, an undetected fourth-best exploit on one host of 64 while green
+# scans one of 8, has a probability of 1 in 350,000.
 ATTEMPTS = 100_000_000 // COPIES
-_DRAW_FIELDS = ("green_host", "red_target", "exploit", "detected")
+_DRAW_FIELDS = ("green_host", "red_target", "exploit", "detected", "decoy_pick")
 _ALL_COPIES = np.arange(COPIES)
 
 
@@ -40,11 +44,16 @@ class ParityConfig:
     """Episodes that are compared."""
 
     episodes: int = 10
-    """Episodes per red agent and green setting."""
+    """Episodes per network, red agent and green setting."""
     max_steps: int = 100
     """Steps per episode."""
-    red: tuple[str, ...] = OFFICIAL_REDS
-    """Red agents, by class name or alias."""
+    scenario: tuple[str, ...] = ()
+    """Networks: scenario files, folders of them, suites; by default CybORG's Scenario2."""
+    generate: int = 0
+    """Number of random networks besides."""
+    red: tuple[str, ...] = REDS
+    """Red agents, by class name or alias, and `given`: a random red that is played from outside.
+    An agent that cannot play a network is left out there."""
     greens: tuple[bool, ...] = (False, True)
     """Green settings: without GreenAgent, with it, or both."""
     blue: str = MIXED
@@ -58,7 +67,7 @@ class ParityConfig:
 
     def __post_init__(self) -> None:
         """Check all settings that can be checked without CybORG."""
-        official_red_names(self.red)
+        red_names(self.red)
         if self.blue not in (MIXED, *FUZZ_POLICIES):
             known = ", ".join((MIXED, *FUZZ_POLICIES))
             raise ValueError(f"blue must be one of {known}; got {self.blue!r}")
@@ -68,16 +77,20 @@ class ParityConfig:
             raise ValueError(f"max_steps must be from 1 to {_core.MAX_STEPS}, got {self.max_steps}")
         if self.seed < 0:
             raise ValueError(f"seed must be at least 0, got {self.seed}")
+        if self.generate < 0:
+            raise ValueError(f"generate must be at least 0, got {self.generate}")
         if self.edition != AUTO:
             edition_code(self.edition)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Red agent and green setting of some episodes."""
+    """Network, red agent and green setting of some episodes."""
 
     red: str
     green: bool
+    scenario: Scenario = CAGE2
+    file: Path | None = None  # that CybORG loads; None: Scenario2, or a saved copy of `scenario`
 
 
 @dataclass
@@ -94,7 +107,9 @@ class CellResult:
         if recording.reused_pid:
             self.set_aside += 1
             return
-        found = replay_mismatches(recording.trace) or list(follower.mismatches(recording))
+        scenario = None if follower.scenario is CAGE2 else follower.scenario
+        found = replay_mismatches(recording.trace, scenario)
+        found = found or list(follower.mismatches(recording))
         self.mismatches += [mismatch._replace(episode=self.recorded) for mismatch in found]
         self.episodes += 1
         self.steps += recording.trace["blue_action"].size
@@ -122,32 +137,70 @@ class ParityResult:
         ]
 
 
+def red_names(reds: tuple[str, ...]) -> tuple[str, ...]:
+    """Class names of red agents that are given by class name, alias or `given`.
+
+    Raises:
+        ValueError: there is none, or CybORG has no such agent.
+    """
+    names = tuple(RED_ALIASES.get(red, red) for red in reds)
+    unknown = [red for red, name in zip(reds, names, strict=True) if name not in REDS]
+    if unknown or not names:
+        known = ", ".join((*REDS, *RED_ALIASES))
+        got = repr(unknown[0]) if unknown else "none"
+        raise ValueError(f"red must be one or more of {known}; got {got}")
+    return tuple(dict.fromkeys(names))
+
+
 def parity_cells(config: ParityConfig) -> list[Cell]:
-    """Pairs of red agent and green setting that are compared."""
+    """Combinations of network, red agent and green setting that are compared.
+
+    Raises:
+        ValueError: a scenario cannot be read, or none of the red agents can play any of them.
+    """
+    networks = _networks(config)
+    pairs = list(product(networks, red_names(config.red)))
+    refusals = [scenario.red_refusal(red) for (scenario, _), red in pairs]
+    if all(refusals):
+        raise ValueError(f"red must be able to play a network, but {refusals[0]}")
     return [
-        Cell(red, green) for red, green in product(official_red_names(config.red), config.greens)
+        Cell(red, green, scenario, file)
+        for ((scenario, file), red), refusal in zip(pairs, refusals, strict=True)
+        if refusal is None
+        for green in config.greens
     ]
 
 
 def run_parity(
-    config: ParityConfig, on_recorded: Callable[[RecordedEpisode], None] = lambda _recording: None
+    config: ParityConfig,
+    cells: Sequence[Cell] | None = None,
+    on_recorded: Callable[[RecordedEpisode], None] = lambda _recording: None,
 ) -> ParityResult:
-    """Record all episodes, compare them, and call `on_recorded` with each.
+    """Record the episodes of all cells, compare them, and call `on_recorded` with each.
+
+    Args:
+        config: Settings of the episodes.
+        cells: What to compare; by default all of `parity_cells`.
+        on_recorded: Called with each episode.
 
     Raises:
         CybORGNotFoundError: CybORG is missing or cannot be imported.
         ValueError: CybORG is of another edition.
     """
     results: dict[Cell, CellResult] = {}
-    for cell in parity_cells(config):
+    for cell in parity_cells(config) if cells is None else cells:
         env = _make_env(config, cell)
         follower = NativeFollower(
-            red=cell.red, green=cell.green, edition=env.edition, max_steps=config.max_steps
+            scenario=cell.scenario,
+            red=cell.red,
+            green=cell.green,
+            edition=env.edition,
+            max_steps=config.max_steps,
         )
-        results[cell] = result = CellResult()
+        results[cell] = result = CellResult(mismatches=list(_action_mismatches(env)))
         for episode in range(config.episodes):
             seed = _episode_seed(config, cell, episode)
-            recording = record_episode(env, _blue_policy(config, episode), seed)
+            recording = record_episode(env, _blue_policy(config, cell, episode), seed)
             result.add(recording, follower)
             on_recorded(recording)
     return ParityResult(env.edition, results)
@@ -161,9 +214,10 @@ class NativeFollower:
     given draws does not use.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, scenario: Scenario = CAGE2, **settings: Any) -> None:
         """Create the game with the settings of `sim.BatchConfig`."""
-        self._batch = Batch(COPIES, BatchConfig(autoreset="disabled", **settings))
+        self.scenario = scenario
+        self.batch = Batch(COPIES, BatchConfig(scenario=scenario, autoreset="disabled", **settings))
         self._seeds = np.arange(COPIES, dtype=np.uint64)
 
     def mismatches(self, recording: RecordedEpisode) -> Iterator[Mismatch]:
@@ -172,46 +226,81 @@ class NativeFollower:
         Raises:
             RuntimeError: the native game never made the recorded draws.
         """
-        self._batch.reset(self._seeds)
-        trace = recording.trace
-        for step, action in enumerate(trace["blue_action"][0].tolist()):
-            self._step(action, {name: int(trace[name][0, step]) for name in _DRAW_FIELDS})
+        self.batch.reset(self._seeds)
+        for step in range(recording.trace["blue_action"].shape[1]):
+            self._step(recording, step)
             yield from self._true_state_mismatches(step, recording.true_states[0, step])
             if step in recording.sessions:
                 yield from self._session_mismatches(step, recording.sessions[step])
 
-    def _step(self, action: int, draws: Draws) -> None:
-        batch = self._batch
+    def _step(self, recording: RecordedEpisode, step: int) -> None:
+        batch = self.batch
         start = batch.save(_ALL_COPIES[:1])
+        actions = np.full(COPIES, recording.trace["blue_action"][0, step], np.int64)
+        red_actions = None
+        if recording.red_actions is not None:
+            red_actions = np.full(COPIES, recording.red_actions[step])
         for _ in range(ATTEMPTS):
             self._seeds += np.uint64(COPIES)
             batch.reseed(_ALL_COPIES, self._seeds)
-            batch.step(np.full(COPIES, action))
-            agrees = np.all([batch.moves[name] == drawn for name, drawn in draws.items()], axis=0)
+            batch.step(actions, red_actions)
+            agrees = self._agreement(recording, step)
             if agrees.any():
                 chosen = batch.save(np.flatnonzero(agrees)[:1])
                 batch.restore(_ALL_COPIES, chosen * COPIES)
                 return
             batch.restore(_ALL_COPIES, start * COPIES)
+        draws = {name: int(recording.trace[name][0, step]) for name in self._draw_fields(recording)}
         raise RuntimeError(f"the native game must be able to draw {draws}, got other draws only")
 
+    def _draw_fields(self, recording: RecordedEpisode) -> list[str]:
+        """Random draws that the moves of a step show."""
+        names = self.batch.moves.dtype.names or ()
+        drawn = [name for name in _DRAW_FIELDS if name in names and name in recording.trace]
+        return [name for name in drawn if name != "red_target" or recording.red_actions is None]
+
+    def _agreement(self, recording: RecordedEpisode, step: int) -> Bools:
+        """Copies whose draws are the recorded ones."""
+        trace = recording.trace
+        fields = self._draw_fields(recording)
+        moves = self.batch.moves
+        agrees: Bools = np.all([moves[name] == trace[name][0, step] for name in fields], axis=0)
+        escalated = recording.escalated.get(step)
+        if escalated is not None:  # the moves do not show which session was drawn
+            for copy in np.flatnonzero(agrees):
+                agrees[copy] = session_log(self.batch, int(copy))[escalated - 1].privileged
+        return agrees
+
     def _true_state_mismatches(self, step: int, theirs: Any) -> Iterator[Mismatch]:
-        ours = self._batch.true_state[0]
-        if theirs.tobytes() == ours.tobytes():
-            return
-        for name in dtypes.TRUE_STATE.names or ():
+        ours = self.batch.true_state[0]
+        for name in theirs.dtype.names:
             if np.any(theirs[name] != ours[name]):
                 yield Mismatch(0, step, f"true_state {name}", str(theirs[name]), str(ours[name]))
 
     def _session_mismatches(self, step: int, theirs: Sessions) -> Iterator[Mismatch]:
-        ours = dictionary_sessions(true_state_dict(self._batch, 0))
-        for host in HOSTS:
+        ours = dictionary_sessions(true_state_dict(self.batch, 0))
+        for host in self.scenario.hosts:
             if theirs[host] != ours[host]:
                 yield Mismatch(0, step, f"sessions {host}", str(theirs[host]), str(ours[host]))
 
 
+def _networks(config: ParityConfig) -> list[tuple[Scenario, Path | None]]:
+    """Networks of a comparison, with the files of those that have one."""
+    networks: list[tuple[Scenario, Path | None]] = []
+    for name in config.scenario:
+        path = Path(name)
+        files = [path] if path.is_file() else sorted((*path.glob("*.yaml"), *path.glob("*.yml")))
+        networks += [(Scenario.load(file), file) for file in files]
+        if not files:
+            networks += [(scenario, None) for scenario in resolve_scenarios(name)]
+    seeds = range(config.seed, config.seed + config.generate)
+    networks += [(random_network(seed), None) for seed in seeds]
+    return networks or [(CAGE2, None)]
+
+
 def _make_env(config: ParityConfig, cell: Cell) -> CybORGEnv:
     return CybORGEnv(
+        scenario=cell.file or (None if cell.scenario == CAGE2 else cell.scenario),
         red=cell.red,
         green=cell.green,
         max_steps=config.max_steps,
@@ -220,10 +309,25 @@ def _make_env(config: ParityConfig, cell: Cell) -> CybORGEnv:
     )
 
 
-def _blue_policy(config: ParityConfig, episode: int) -> str:
-    return [*FUZZ_POLICIES][episode % len(FUZZ_POLICIES)] if config.blue == MIXED else config.blue
+def _action_mismatches(env: CybORGEnv) -> Iterator[Mismatch]:
+    """Differences of blue's action table."""
+    for number, names in enumerate(zip_longest(env.action_names, env.scenario.actions)):
+        if names[0] != names[1]:
+            yield Mismatch(0, 0, f"action {number}", str(names[0]), str(names[1]))
+
+
+def _blue_policy(config: ParityConfig, cell: Cell, episode: int) -> str:
+    if config.blue != MIXED:
+        return config.blue
+    return [*FUZZ_POLICIES][(episode + _cell_key(cell)[-1]) % len(FUZZ_POLICIES)]
 
 
 def _episode_seed(config: ParityConfig, cell: Cell, episode: int) -> int:
-    key = (red_bitmask(cell.red), int(cell.green), episode)
+    key = (*_cell_key(cell), episode)
     return int(np.random.SeedSequence(config.seed, spawn_key=key).generate_state(1)[0])
+
+
+def _cell_key(cell: Cell) -> tuple[int, ...]:
+    key = (red_bitmask(cell.red), int(cell.green))
+    # Another number per network, so that few episodes of many networks have all kinds of blue.
+    return (*key, 0) if cell.scenario == CAGE2 else (*key, int(cell.scenario.hash[:8], 16))

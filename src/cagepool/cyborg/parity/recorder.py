@@ -1,8 +1,8 @@
 """Records episodes of CybORG as traces (docs/traces.md)."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
 
@@ -10,29 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.cyborg import CybORGEnv
-from cagepool.cyborg.parity.fuzz_policies import FUZZ_POLICIES
-from cagepool.sim import dtypes
-from cagepool.sim.names import (
-    DECOYS,
-    EDITIONS,
-    EXPLOITS,
-    HOSTS,
-    RED_KINDS,
-    SUBNETS,
-    TRACE_REDS,
-    host_index,
-)
+from cagepool.cyborg.given_red import GIVEN
+from cagepool.cyborg.parity.fuzz_policies import FUZZ_POLICIES, random_red
+from cagepool.cyborg.records import trace_row_dtype, true_state_dtype
+from cagepool.scenarios import CAGE2
+from cagepool.sim.names import DECOYS, EDITIONS, EXPLOITS, RED_AGENTS, RED_KINDS
 from cagepool.sim.trace import Trace
-from cagepool.types import Records
+from cagepool.types import Int64s, Records
 
 Sessions: TypeAlias = dict[str, list[tuple[str, int, str, str]]]
 """Account, number, type and agent of each session, by host."""
 
 DICTIONARY_INTERVAL = 10  # steps between two readings of CybORG's dictionary, which is slow
 EXPLOIT_PORTS = (139, 3389, 80, 443, 22, 3390, 25, 21)  # in the order of EXPLOITS
+TRACE_REDS = tuple(RED_AGENTS)
+TRACE_KINDS = (*RED_KINDS, "InvalidAction")
+TRACE_DECOYS = (*DECOYS, "MisinformSmss", "MisinformSvchost")
 NONE = -1
 
-_SWEEP = RED_KINDS.index("DiscoverRemoteSystems")
+_SWEEP = TRACE_KINDS.index("DiscoverRemoteSystems")
 _SUCCESS = {"TRUE": 1, "FALSE": 0, "UNKNOWN": NONE}
 _SCANNED = 256
 _MAX_SESSIONS = 127  # largest count in a trace
@@ -46,30 +42,51 @@ class RecordedEpisode:
     true_states: Records  # (1, steps)
     reused_pid: bool  # a process got the id of a dead suspect (docs/rules.md, section 14)
     sessions: dict[int, Sessions]  # of CybORG's dictionary, after every tenth step
+    escalated: dict[int, int] = field(default_factory=dict)  # number of the session, by step
+    red_actions: Int64s | None = None  # (steps,), if red was given
 
 
 def record_episode(env: CybORGEnv, blue: str, seed: int) -> RecordedEpisode:
     """Play an episode with one of `FUZZ_POLICIES`; the seed determines both sides."""
     env.reset(seed=seed)
     reader = TraceRowReader(env)
-    policy = FUZZ_POLICIES[blue](Random(f"blue {seed}"))
-    rows = np.zeros(env.max_steps, dtypes.TRACE_ROW)
-    true_states = np.zeros(env.max_steps, dtypes.TRUE_STATE)
-    blue_actions = np.zeros(env.max_steps, np.uint8)
-    sessions = {}
+    policy = FUZZ_POLICIES[blue](Random(f"blue {seed}"), env.scenario)
+    red_policy = None
+    if env.red == GIVEN:
+        red_policy = random_red(Random(f"red {seed}"), env.scenario, env.red_action_names)
+    rows = np.zeros(env.max_steps, trace_row_dtype(env.scenario))
+    true_states = np.zeros(env.max_steps, true_state_dtype(env.scenario))
+    blue_actions = np.zeros(env.max_steps, np.uint8 if env.scenario == CAGE2 else np.uint16)
+    red_actions = np.zeros(env.max_steps, np.int64)
+    sessions, escalated = {}, {}
+    knowledge = rows[0].copy()
+    reader.write_knowledge(knowledge)
     for step in range(env.max_steps):
         action = blue_actions[step] = policy(reader.last_target)
+        red_action = None
+        if red_policy is not None:
+            red_action = red_actions[step] = red_policy(knowledge)
         reader.before_step()
-        observation, reward, *_ = env.step(action)
+        observation, reward, *_ = env.step(action, red_action)
         true_states[step] = env.true_state()
         reader.after_step(true_states[step], rows[step])
+        knowledge = rows[step]
+        if reader.escalated is not None:
+            escalated[step] = reader.escalated
         rows[step]["obs"] = observation
         rows[step]["reward_tenths"] = round(10 * reward)
         if step % DICTIONARY_INTERVAL == DICTIONARY_INTERVAL - 1:
             sessions[step] = dictionary_sessions(env.true_state_dict())
     trace = _header(env, blue) | {"blue_action": blue_actions[np.newaxis]}
-    trace |= {name: rows[name][np.newaxis].copy() for name in dtypes.TRACE_ROW.names or ()}
-    return RecordedEpisode(trace, true_states[np.newaxis], reader.reused_pid, sessions)
+    trace |= {name: rows[name][np.newaxis].copy() for name in rows.dtype.names or ()}
+    return RecordedEpisode(
+        trace,
+        true_states[np.newaxis],
+        reader.reused_pid,
+        sessions,
+        escalated,
+        None if red_policy is None else red_actions,
+    )
 
 
 def dictionary_sessions(dictionary: dict[str, Any]) -> Sessions:
@@ -77,14 +94,15 @@ def dictionary_sessions(dictionary: dict[str, Any]) -> Sessions:
     return {
         host: [
             (entry["Username"], entry["ID"], entry["Type"].name, entry["Agent"])
-            for entry in dictionary[host]["Sessions"]
+            for entry in facts.get("Sessions", ())
         ]
-        for host in HOSTS
+        for host, facts in dictionary.items()
+        if host != "success"
     }
 
 
 def concatenate_traces(traces: Sequence[Trace]) -> Trace:
-    """Join traces of equally long episodes of one edition."""
+    """Join traces of equally long episodes of one edition and scenario."""
     first = traces[0]
     return {
         name: first[name] if name == "meta" else np.concatenate([trace[name] for trace in traces])
@@ -96,47 +114,66 @@ class TraceRowReader:
     """Reads each step of one CybORG as a trace row: moves, random draws and red's knowledge."""
 
     last_target: int  # host of red's last action, or -1
+    escalated: int | None  # number of the session that the last step escalated
     reused_pid: bool  # a process of this episode got the id of a dead suspect
 
     def __init__(self, env: CybORGEnv) -> None:
         """Read from an environment whose episode has just started."""
         self._controller = env.cyborg.environment_controller
+        self._decoy_numbers = env.true_state_reader.decoys
+        self._hosts = {name: number for number, name in enumerate(env.scenario.hosts)}
+        self._subnets = {name: number for number, name in enumerate(env.scenario.subnets)}
         self.last_target = NONE
         self.reused_pid = False
+        # Draws are read right after the action that made them: when red plays before blue, a
+        # Restore of the same step leaves no trace of them.
+        self._controller.execute_action = self._execute
 
     def before_step(self) -> None:
         """Save the state that the step may change."""
-        state = self._controller.state
-        self._accounts = {
-            number: session.username for number, session in state.sessions["Red"].items()
-        }
-        suspects = state.sessions["Blue"][0].sus_pids
+        self.escalated = None
+        self._draws = dict.fromkeys(("decoy_pick", "exploit", "detected", "esc_pick"), NONE)
+        suspects = self._controller.state.sessions["Blue"][0].sus_pids
         self._suspects = {host: set(pids) for host, pids in suspects.items()}
-        self._pids = {host: set(self._host_pids(host)) for host in suspects}
+        self._pids = {host: self._host_pids(host) for host in suspects}
 
     def after_step(self, true_state: Any, row: Any) -> None:
         """Write the trace row of the step, except for observation and reward."""
-        state = self._controller.state
         self._write_moves(row)
-        self._write_draws(state, row)
+        for name, draw in self._draws.items():
+            if name in row.dtype.names:
+                row[name] = draw
         self._write_true_state(true_state, row)
-        self._write_knowledge(state, row)
-        self._write_agent_state(state, row)
-        self.reused_pid |= any(
-            pid in pids and pid not in self._pids[host]
-            for host, pids in self._suspects.items()
-            for pid in self._host_pids(host)
-        )
+        self.write_knowledge(row)
+        self._write_agent_state(self._controller.state, row)
 
-    def _host_pids(self, host: str) -> Iterator[int]:
-        return (process.pid for process in self._controller.state.hosts[host].processes)
+    def _execute(self, action: Any) -> Any:
+        """Execute an action of CybORG, and read the draws that it made."""
+        controller, state = self._controller, self._controller.state
+        accounts = {number: session.username for number, session in state.sessions["Red"].items()}
+        misinformed = type(action).__name__ == "Misinform"
+        decoys = self._decoy_numbers(state.hosts[action.hostname].processes) if misinformed else []
+        result = type(controller).execute_action(controller, action)
+        if action is controller.action.get("Red"):
+            self._read_red_draws(action, state, accounts)
+        elif misinformed:
+            placed = self._decoy_numbers(state.hosts[action.hostname].processes)[len(decoys) :]
+            self._draws["decoy_pick"] = placed[0] if placed else NONE
+        self.reused_pid |= any(
+            suspects & self._host_pids(host) - self._pids[host]
+            for host, suspects in self._suspects.items()
+        )
+        return result
+
+    def _host_pids(self, host: str) -> set[int]:
+        return {process.pid for process in self._controller.state.hosts[host].processes}
 
     def _write_moves(self, row: Any) -> None:
         action = self._controller.action["Red"]
-        row["red_kind"] = kind = RED_KINDS.index(type(action).__name__)
+        row["red_kind"] = kind = TRACE_KINDS.index(type(action).__name__)
         row["red_target"] = target = self._target(action)
         self.last_target = NONE if kind == _SWEEP else target
-        row["green_host"] = self._target(self._controller.action["Green"])
+        row["green_host"] = self._target(self._controller.action.get("Green"))
         for agent in ("blue", "red"):
             success = self._controller.observation[agent.capitalize()].success
             row[f"{agent}_success"] = _SUCCESS[success.name]
@@ -144,28 +181,29 @@ class TraceRowReader:
     def _target(self, action: Any) -> int:
         """Index of an action's subnet or host; -1 if the action has neither."""
         state = self._controller.state
-        attributes = vars(action)
+        attributes = {} if action is None else vars(action)
         if "subnet" in attributes:
             names = {subnet: name for name, subnet in state.subnet_name_to_cidr.items()}
-            return SUBNETS.index(names[action.subnet])
+            return self._subnets[names[action.subnet]]
         if "ip_address" in attributes:
-            return host_index(state.ip_addresses[action.ip_address])
-        return host_index(action.hostname) if "hostname" in attributes else NONE
+            return self._hosts[state.ip_addresses[action.ip_address]]
+        return self._hosts[action.hostname] if "hostname" in attributes else NONE
 
-    def _write_draws(self, state: Any, row: Any) -> None:
+    def _read_red_draws(self, action: Any, state: Any, accounts: dict[int, str]) -> None:
         # B_line plays one action object repeatedly. The exploit that the object chose is removed
         # from it, so that a later step cannot show an old choice.
-        exploit = vars(self._controller.action["Red"]).pop("sub_action", None)
-        name = type(exploit).__name__
-        row["exploit"] = NONE if exploit is None else EXPLOITS.index(name)
-        row["detected"], row["esc_pick"] = NONE, NONE
-        suspects = state.sessions["Blue"][0].sus_pids
+        exploit = vars(action).pop("sub_action", None)
+        if exploit is not None:
+            self._draws["exploit"] = EXPLOITS.index(type(exploit).__name__)
         for number, session in state.sessions["Red"].items():
-            if number not in self._accounts:
+            if number not in accounts:
                 if session.session_type.name != "SSH":
-                    row["detected"] = session.pid in suspects.get(session.host, ())
-            elif session.username != self._accounts[number]:
-                row["esc_pick"] = _red_sessions(state, session.host).index(session)
+                    events = state.hosts[session.host].events["NetworkConnections"]
+                    seen = any(event.get("pid") == session.pid for event in events)
+                    self._draws["detected"] = int(seen)
+            elif session.username != accounts[number]:
+                self.escalated = number
+                self._draws["esc_pick"] = _red_sessions(state, session.host).index(session)
 
     @staticmethod
     def _write_true_state(true_state: Any, row: Any) -> None:
@@ -174,43 +212,59 @@ class TraceRowReader:
         row["s_user_unseen"] = np.minimum(true_state["user_unseen"], _MAX_SESSIONS)
         row["s_decoys"] = true_state["decoys"]
         row["s_malware"] = true_state["malware"]
-        ot_fields = ("ot_running", "ot_pid_known", "ot_service_known")
-        row["s_ot"] = [true_state[name] for name in ot_fields]
+        if "s_ot" in row.dtype.names:
+            ot_fields = ("ot_running", "ot_pid_known", "ot_service_known")
+            row["s_ot"] = [true_state[name] for name in ot_fields]
+        else:
+            row["s_ot_running"] = true_state["ot_running"]
+            row["s_ot_pid_known"] = true_state["ot_pid_known"]
+            row["s_ot_known"] = true_state["ot_service_known"]
 
-    def _write_knowledge(self, state: Any, row: Any) -> None:
+    def write_knowledge(self, row: Any) -> None:
+        """Write what red knows now."""
+        state = self._controller.state
         known = self._controller.agent_interfaces["Red"].action_space
         ports = state.sessions["Red"][0].ports
         for address, name in state.ip_addresses.items():
-            host = host_index(name)
+            host = self._hosts[name]
             row["s_known_ip"][host] = known.ip_address[address]
             row["s_known_host"][host] = known.hostname[name]
             row["s_red_ports"][host] = _port_bits(ports[address]) if address in ports else 0
-        row["s_known_net"] = [known.subnet[state.subnet_name_to_cidr[name]] for name in SUBNETS]
+        row["s_known_net"] = [
+            known.subnet[state.subnet_name_to_cidr[name]] for name in self._subnets
+        ]
 
     def _write_agent_state(self, state: Any, row: Any) -> None:
         agent = self._controller.agent_interfaces["Red"].agent
         kind = type(agent).__name__
         row["s_bline_pos"] = agent.action if kind == "B_lineAgent" else NONE
         if kind == "RedMeanderAgent":
-            row["s_meander"] = [
-                _host_bits(state.ip_addresses[address] for address in agent.scanned_ips),
-                _host_bits(state.ip_addresses[address] for address in agent.exploited_ips),
-                _host_bits(agent.escalated_hosts),
-                _host_bits(agent.host_ip_map),
-            ]
+            sets = (
+                [state.ip_addresses[address] for address in agent.scanned_ips],
+                [state.ip_addresses[address] for address in agent.exploited_ips],
+                agent.escalated_hosts,
+                agent.host_ip_map,
+            )
+            members = np.array([[host in names for host in self._hosts] for names in sets])
+            is_mask = row["s_meander"].ndim == 1
+            row["s_meander"] = members @ (1 << np.arange(len(self._hosts))) if is_mask else members
 
 
 def _header(env: CybORGEnv, blue: str) -> dict[str, NDArray[Any]]:
+    scenario = env.scenario
     names = {
+        "scenario": scenario.name,
+        "hash": scenario.hash,
         "edition": env.edition,
         "edition_names": list(EDITIONS),
         "red_names": TRACE_REDS,
         "policy_names": list(FUZZ_POLICIES),
-        "hosts": HOSTS,
-        "subnets": SUBNETS,
-        "red_kinds": RED_KINDS,
+        "hosts": scenario.hosts,
+        "subnets": scenario.subnets,
+        "actions": scenario.action_kinds,
+        "red_kinds": TRACE_KINDS,
         "exploits": EXPLOITS,
-        "decoys": DECOYS,
+        "decoys": TRACE_DECOYS,
     }
     numbers = {
         "ep_red": TRACE_REDS.index(env.red),
@@ -229,7 +283,3 @@ def _red_sessions(state: Any, host: str) -> list[Any]:
 def _port_bits(ports: Iterable[int]) -> int:
     scanned = set(ports)
     return _SCANNED + sum(1 << bit for bit, port in enumerate(EXPLOIT_PORTS) if port in scanned)
-
-
-def _host_bits(names: Iterable[str]) -> int:
-    return sum({1 << host_index(name) for name in names})
