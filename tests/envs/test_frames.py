@@ -91,7 +91,7 @@ def test_the_last_moves_frame_their_targets() -> None:
 def test_a_stopped_service_is_seen_on_its_host() -> None:
     env = given_red()
     hosts = layout.wide_layout().hosts
-    x, y = hosts[layout.TARGET]
+    x, y = hosts["Op_Server0"]
     corner = (x + layout.CARD["width"] - 6, y + layout.CARD["height"] - 6)
     assert pixel(play(env), *corner) == light("surface")
     blob = stopped_game()

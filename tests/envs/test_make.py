@@ -13,7 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from cagepool import make, make_vec
 from cagepool.bench.contenders import ComputingEnv, DummyEnv
 from cagepool.envs import Cage2Env, NativeVectorEnv, WorkerVectorEnv, auto_backend
-from cagepool.envs.cage2_env import GameSettings
+from cagepool.envs.cage2_env import GameSettings, ObservationSettings
 from cagepool.envs.make import MakeSettings
 from cagepool.envs.step_hooks import HookSettings
 from cagepool.envs.workers.pool import PoolConfig
@@ -175,7 +175,8 @@ def test_help_shows_every_setting_with_its_default() -> None:
     assert hooks <= {*parameters}
     assert {*MakeSettings.__annotations__} <= {*parameters}
     assert {*signature(make).parameters} == {
-        *GameSettings.__annotations__, *HookSettings.__annotations__, "render_mode", "settings",
+        *GameSettings.__annotations__, *HookSettings.__annotations__,
+        *ObservationSettings.__annotations__, "render_mode", "settings",
     }  # fmt: skip
 
 

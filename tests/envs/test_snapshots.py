@@ -114,7 +114,7 @@ def test_the_dictionary_form_is_that_of_the_game() -> None:
 @pytest.mark.parametrize("edition", ["2.1", "leaderboard"])
 @pytest.mark.parametrize("mode", MODES)
 def test_masks_are_those_of_blues_own_actions(mode: Any, edition: str) -> None:
-    leave = {"monitor": False, "defender": False, "user0": True}
+    leave: Any = {"monitor": False, "defender": False, "user0": True}
     envs = make_vec(20, edition=edition, max_steps=40, autoreset=mode, red="mix")
     envs.reset(seed=0)
     history = ActionMasks(20, **leave)

@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
 from cagepool import _core
 from cagepool.envs import Cage2Env
 from cagepool.integrations import pettingzoo
 from cagepool.sim.names import action_index
+from tests.scenarios.files import sample
 
 # Warnings that do not apply: agents differ, have masks, and blue's first observation is zero.
 ADVICE = (
@@ -43,6 +45,29 @@ def test_their_test_of_turns_passes(capsys: pytest.CaptureFixture[str]) -> None:
 def test_their_tests_of_seeds_pass() -> None:
     parallel_seed_test(pettingzoo.parallel_env, 120)
     seed_test(pettingzoo.env, 120)
+
+
+@pytest.mark.usefixtures("advised")
+def test_their_tests_pass_on_a_network_of_ones_own() -> None:
+    parallel_api_test(pettingzoo.parallel_env(max_steps=40, scenario=sample("tiny")), 100)
+    api_test(pettingzoo.env(max_steps=40, scenario=sample("tiny")), 100)
+
+
+def test_red_has_the_actions_of_its_network() -> None:
+    scenario = sample("tiny")
+    env = pettingzoo.parallel_env(scenario=scenario)
+    assert env.action_space("red") == Discrete(len(scenario.red_actions))
+    observations, _ = env.reset(seed=0)
+    allowed = np.flatnonzero(observations["red"]["action_mask"])
+    assert [scenario.red_actions[index] for index in allowed] == [
+        *("Sleep", "DiscoverRemoteSystems User", "DiscoverNetworkServices User0"),
+        *("ExploitRemoteService User0", "PrivilegeEscalate User0", "Impact User0"),
+    ]
+    sweep = scenario.red_actions.index("DiscoverRemoteSystems User")
+    observations, *_ = env.step({"blue": 0, "red": sweep})
+    allowed = np.flatnonzero(observations["red"]["action_mask"])
+    assert "ExploitRemoteService User1" in [scenario.red_actions[index] for index in allowed]
+    assert env.game.describe() == ("blue: Sleep; red: DiscoverRemoteSystems User, success")
 
 
 def test_a_picture_is_that_of_the_game() -> None:

@@ -26,6 +26,7 @@ from cagepool.sim.names import action_index
 from tests.envs import reward_functions
 from tests.envs.contract import HORIZON
 from tests.envs.workers.toy_envs import Faulty, ModuleReporter, Sampler
+from tests.scenarios.files import sample
 
 BACKENDS: tuple[Backend, ...] = ("native", "workers", "sync", "pipes")
 HORIZONS = [4, 5, HORIZON]
@@ -53,6 +54,29 @@ def play_both(ours: sb3.PoolVecEnv, theirs: DummyVecEnv, steps: int) -> None:
         assert our_step[1].dtype == their_step[1].dtype
         assert all(map(same, our_step[3], their_step[3]))
         assert all(map(same, ours.reset_infos, theirs.reset_infos))
+
+
+@pytest.mark.parametrize("observation", ["flat", "graph"])
+def test_networks_of_ones_own_are_those_of_their_dummy(observation: Any) -> None:
+    settings: Any = {"scenario": sample("tiny"), "observation": observation, "max_steps": HORIZON}
+    theirs = DummyVecEnv([lambda: Cage2Env(**settings)] * 3)
+    play_both(sb3.make(3, **settings), theirs, 2 * HORIZON)
+
+
+@pytest.mark.parametrize("backend", ["native", "sync"])
+def test_features_of_other_networks_are_refused(backend: Any) -> None:
+    inputs: Any = {"inputs": FeatureConfig(), "scenario": sample("other_links")}
+    with pytest.raises(ValueError, match="inputs are features of CAGE-2's network"):
+        sb3.make(2, backend=backend, **inputs)
+
+
+def test_their_models_learn_on_graphs_and_on_several_networks() -> None:
+    networks: Any = [sample("tiny"), sample("flat")]
+    small: Any = {"n_steps": 8, "batch_size": 16, "n_epochs": 1, "device": "cpu"}
+    graphs = sb3.make(2, scenario=networks, observation="graph")
+    PPO("MultiInputPolicy", graphs, **small).learn(16)
+    flat = sb3.make(2, scenario=networks, scenario_per="episode")
+    MaskablePPO("MlpPolicy", flat, **small).learn(16)
 
 
 def test_help_shows_the_settings_of_make_vec_with_their_defaults() -> None:

@@ -1,7 +1,7 @@
 """`Cage2Env`: one native game. Its spaces and `BatchOwner` also serve the vector environment."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from operator import index
 from types import FrameType
@@ -17,8 +17,9 @@ from numpy.typing import DTypeLike
 from cagepool import _core
 from cagepool._optional import require
 from cagepool.cyborg.dict_state import true_state_dict
-from cagepool.envs.reward_hook import RewardFunction, RewardHook
-from cagepool.envs.step_hooks import describe_last_moves
+from cagepool.envs.graph_observation import GraphObserver
+from cagepool.envs.reward_hook import RewardFunction, RewardHook, choose_reward
+from cagepool.envs.step_hooks import describe_last_moves, reward_part_arrays
 from cagepool.envs.vector_args import (
     as_seeds,
     check_names,
@@ -26,14 +27,19 @@ from cagepool.envs.vector_args import (
     draw_seed,
     rename_aliases,
 )
-from cagepool.sim.action_masks import action_masks
+from cagepool.scenarios import Layout, Scenario, resolve_scenarios
+from cagepool.scenarios.resolve import ScenarioLike
 from cagepool.sim.batch import Batch, BatchConfig
+from cagepool.sim.dtypes import SCENARIO_TRUE_STATE, trimmed
+from cagepool.sim.graph import GraphSize
 from cagepool.sim.moves import MoveArrays
-from cagepool.sim.render import render_text
+from cagepool.sim.render import game_scenario, render_text
+from cagepool.sim.slots import action_table
 from cagepool.types import Bools, Bytes, Infos, Int64s, Observations, Records
 
 RenderMode: TypeAlias = Literal["ansi", "rgb_array"]
-RenderedGame: TypeAlias = str | Bytes  # text, or a frame, (576, 960, 3)
+RenderedGame: TypeAlias = str | Bytes  # text, or a frame, (576, 960, 3) for CAGE-2
+ObservationForm: TypeAlias = Literal["flat", "graph"]
 
 METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 _GAME_0 = np.zeros(1, np.int64)  # ids of the only game
@@ -56,17 +62,63 @@ class GameSettings(TypedDict, total=False):
     knowledge: Literal["true", "observed"]
     definition: Literal["host", "seed"]
     observation_dtype: DTypeLike
+    scenario: ScenarioLike | None
+    scenario_per: Literal["env", "episode"]
+    layout: Layout | None
 
 
-def observation_space(dtype: DTypeLike) -> Space[Observations]:
-    """Space of the 52 bits of an observation."""
-    space = Box(0, 1, (_core.OBSERVATION_SIZE,), np.dtype(dtype).type)
-    return cast("Space[Observations]", space)
+class ObservationSettings(TypedDict, total=False):
+    """Keywords that decide the form of observations."""
+
+    observation: ObservationForm
+    graph_size: GraphSize | None
 
 
-def action_space() -> Discrete:
-    """Space of blue's 145 actions."""
-    return Discrete(_core.ACTION_COUNT)
+def observation_space(dtype: DTypeLike, layout: Layout | None = None) -> Space[Observations]:
+    """Space of an observation: four bits per slot of the layout; None: 52 for CAGE-2."""
+    size = _core.OBSERVATION_SIZE if layout is None else 4 * len(layout.slots)
+    return cast("Space[Observations]", Box(0, 1, (size,), np.dtype(dtype).type))
+
+
+def action_space(layout: Layout | None = None) -> Discrete:
+    """Space of blue's actions in a layout; None: the 145 of CAGE-2."""
+    return Discrete(_core.ACTION_COUNT if layout is None else len(action_table(layout)))
+
+
+def resolve_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings under our names, with scenarios in place of what names them.
+
+    Raises:
+        TypeError: a setting was given under two names.
+        ValueError: there are no such scenarios.
+    """
+    keywords = rename_aliases(settings)
+    if keywords.get("scenario") is not None:
+        keywords["scenario"] = resolve_scenarios(keywords["scenario"])
+    return keywords
+
+
+def make_observer(
+    batch: Batch, observation: ObservationForm = "flat", graph_size: GraphSize | None = None
+) -> GraphObserver | None:
+    """What turns the games into graphs; None for flat observations.
+
+    Raises:
+        ValueError: there is no such form, or graphs are to have another type than float32.
+    """
+    if observation not in ("flat", "graph"):
+        raise ValueError(f"observation must be 'flat' or 'graph', got {observation!r}")
+    if observation == "flat":
+        return None
+    dtype = np.dtype(batch.config.observation_dtype)
+    if dtype != np.float32:
+        raise ValueError(f"observation_dtype must be float32 for graphs, got {dtype}")
+    return GraphObserver(batch, graph_size)
+
+
+def game_masks(batch: Batch, **flags: bool) -> Bools:
+    """Actions that can have an effect in every game, (games, actions): see `sim.action_masks`."""
+    return batch.mask_tables.masks(batch.true_state["decoys"], batch.scenario_ids, **flags)
 
 
 class BatchOwner:
@@ -100,6 +152,9 @@ class BatchOwner:
             return "closed"
         config = self._batch.config
         shown = {name: getattr(config, name) for name in ("red", "edition", "max_steps")}
+        if config.scenario is not None:
+            names = [scenario.name for scenario in self._batch.scenarios]
+            shown["scenario"] = names[0] if len(names) == 1 else f"{len(names)} networks"
         for field in fields(config):
             value = getattr(config, field.name)
             if field.name in self._settings and (
@@ -134,26 +189,38 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
 
     metadata = METADATA.copy()
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings that are not of the batch
         self,
         *,
         render_mode: RenderMode | None = None,
         reward: RewardFunction | str | None = None,
+        reward_weights: Mapping[str, float] | None = None,
+        reward_parts: bool = False,
         moves: bool = False,
+        action_mask: bool = False,
+        observation: ObservationForm = "flat",
+        graph_size: GraphSize | None = None,
         **settings: Unpack[GameSettings],
     ) -> None:
         """Make the game; it must be reset before the first step. See `cagepool.make`."""
         self._set_render_mode(render_mode)
-        keywords = rename_aliases(settings)
+        keywords = resolve_settings(settings)
         keywords.setdefault("max_steps", _time_limit(sys._getframe(1)))  # noqa: SLF001
         check_names(keywords, GameSettings.__annotations__)
         config = BatchConfig(autoreset="disabled", threads=1, **keywords)
         self._batch = Batch(1, config)
+        reward = choose_reward(reward, reward_weights)
         self._reward_hook = None if reward is None else RewardHook(reward, 1)
+        self._has_parts = reward_parts
         self._has_moves = moves
+        self._has_masks = action_mask
         self._seeded = False
-        self.observation_space = observation_space(config.observation_dtype)
-        self.action_space = action_space()
+        self._observer = make_observer(self._batch, observation, graph_size)
+        flat = observation_space(config.observation_dtype, self._batch.layout)
+        self.observation_space = (
+            flat if self._observer is None else cast("Any", self._observer.space)
+        )
+        self.action_space = action_space(self._batch.layout)
 
     def reset(
         self,
@@ -177,7 +244,7 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
         if self._reward_hook is not None:
             self._reward_hook.start(_GAME_0)
         self._seeded = True
-        return self.observation, {}
+        return self.observation, self._mask_infos()
 
     def step(
         self, action: SupportsIndex, red_action: SupportsIndex | None = None
@@ -217,12 +284,29 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
     @property
     def observation(self) -> Observations:
         """Copy of the current observation, which `restore` changes too."""
+        if self._observer is not None:
+            graphs = self._observer.observe(self.batch)
+            graph: Any = {name: array[0].copy() for name, array in graphs.items()}
+            return cast("Observations", graph)
         observation: Observations = self.batch.observations[0].copy()
         return observation
 
+    @property
+    def scenario(self) -> Scenario:
+        """Network of the current episode."""
+        return game_scenario(self.batch, 0)
+
     def true_state(self) -> Records:
-        """Copy of the true state, shape (), with the fields of `sim.dtypes.TRUE_STATE`."""
-        return self.batch.true_state.copy().reshape(())
+        """Copy of the true state, shape (): see `sim.TrueState`.
+
+        Fields over hosts have one entry per host, or per slot of a layout that was given.
+        """
+        batch = self.batch
+        states = batch.true_state
+        if batch.config.layout is not None and isinstance(batch.core, _core.ScenarioBatch):
+            # One type for all environments of a vector, whatever their networks are.
+            states = states.view(trimmed(SCENARIO_TRUE_STATE, len(batch.layout.slots)))
+        return states.copy().reshape(())
 
     def true_state_dict(self) -> dict[str, Any]:
         """The true state in the form of CybORG's `get_agent_state('True')`."""
@@ -231,9 +315,8 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
     def action_masks(
         self, *, monitor: bool = True, defender: bool = True, user0: bool = True
     ) -> Bools:
-        """Actions that can have an effect, (145,): see `sim.action_masks`."""
-        decoys = self.batch.true_state["decoys"]
-        masks = action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
+        """Actions that can have an effect, (actions,): see `sim.action_masks`."""
+        masks = game_masks(self.batch, monitor=monitor, defender=defender, user0=user0)
         return masks.reshape(-1)
 
     def save(self) -> bytes:
@@ -265,15 +348,23 @@ class Cage2Env(BatchOwner, Env[Observations, SupportsIndex]):
 
     def _infos(self, ended: bool) -> Infos:  # noqa: FBT001 - the only argument
         batch = self.batch
-        infos: Infos = {}
+        infos = self._mask_infos()
         if self._has_moves:
-            arrays = MoveArrays(batch.moves).as_dict()
+            arrays = MoveArrays(batch.moves, batch.names, batch.scenario_ids).as_dict()
             infos["moves"] = {name: array.item() for name, array in arrays.items()}
+        if self._has_parts:
+            parts = reward_part_arrays(batch, batch.true_state)
+            tenths = parts.pop("tenths")[0]
+            infos["reward_parts"] = {name: part.item() for name, part in parts.items()}
+            infos["reward_parts"]["tenths"] = tenths
         if ended and batch.config.order is not None:
             infos["compliance"] = batch.episode_counters[0].copy()
         if ended and self._reward_hook is not None:
             infos["official_return"] = float(batch.episode_returns[0])
         return infos
+
+    def _mask_infos(self) -> Infos:
+        return {"action_mask": self.action_masks().astype(np.int8)} if self._has_masks else {}
 
     def __getstate__(self) -> tuple[dict[str, Any], BatchConfig | None, bytes]:
         attributes = {name: value for name, value in vars(self).items() if name != "_batch"}

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import parent_process
 from typing import Any, TypeAlias, cast
 
@@ -10,8 +10,10 @@ import gymnasium as gym
 import numpy as np
 
 from cagepool._lookup import is_reference, load_module, load_object
-from cagepool.envs.cage2_env import Cage2Env
+from cagepool.envs.cage2_env import Cage2Env, resolve_settings
 from cagepool.envs.registration import ENVIRONMENT_ID
+from cagepool.scenarios import Layout, Scenario
+from cagepool.sim.graph import graph_size
 
 AnyEnv: TypeAlias = gym.Env[Any, Any]
 EnvFn: TypeAlias = Callable[[], AnyEnv]
@@ -41,7 +43,8 @@ def make_env_fns(num_envs: int, env: EnvSource, settings: Mapping[str, Any]) -> 
     if num_envs < 1:
         raise ValueError(f"there must be at least 1 environment, got {num_envs}")
     if env is None or is_cage2(env):
-        return [partial(Cage2Env, **_settings_of(settings, i, num_envs)) for i in range(num_envs)]
+        keywords = resolve_settings(settings)
+        return [partial(Cage2Env, **_settings_of(keywords, i, num_envs)) for i in range(num_envs)]
     if isinstance(env, str):
         return [partial(gym.make, env, **settings)] * num_envs
     if settings:
@@ -78,7 +81,24 @@ def _settings_of(settings: Mapping[str, Any], game: int, num_envs: int) -> dict[
                     f"got {len(values)} for {num_envs} games"
                 )
             chosen[name] = values[game]
+    scenarios = chosen.get("scenario")
+    if scenarios is not None and len(scenarios) > 1:
+        _set_scenario(chosen, scenarios, game)
     return chosen
+
+
+def _set_scenario(chosen: dict[str, Any], scenarios: tuple[Scenario, ...], game: int) -> None:
+    """Choose the scenario of one of several environments, in the spaces of all."""
+    if chosen.get("layout") is None:
+        chosen["layout"] = _common_layout(scenarios)
+    if chosen.get("observation") == "graph" and chosen.get("graph_size") is None:
+        chosen["graph_size"] = _common_size(scenarios, chosen["layout"])
+    if chosen.get("scenario_per", "env") == "env":
+        chosen["scenario"] = (scenarios[game % len(scenarios)],)
+
+
+_common_layout = lru_cache(maxsize=4)(Layout.of)
+_common_size = lru_cache(maxsize=4)(graph_size)
 
 
 def find_env_fn(env: str) -> EnvFn:

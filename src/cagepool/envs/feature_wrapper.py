@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from cagepool import _core
 from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.vector_args import as_int64s
+from cagepool.scenarios import CAGE2
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
 
@@ -37,6 +38,10 @@ class FeatureVectorEnv(VectorWrapper):
         shape = envs.single_observation_space.shape
         if shape != (_core.OBSERVATION_SIZE,):
             raise ValueError(f"features need CAGE-2's 52 values, got observations of {shape}")
+        scenarios = getattr(envs.unwrapped, "scenarios", (CAGE2,))
+        if {*scenarios} != {CAGE2}:
+            names = ", ".join(scenario.name for scenario in scenarios[:3])
+            raise ValueError(f"features are those of CAGE-2's network, got the scenario {names}")
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError("features need environments with autoreset same_step")
         if config.belief:

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from cagepool.cyborg.env import CybORGEnv
 from cagepool.envs.auto_backend import choose_backend
-from cagepool.envs.cage2_env import Cage2Env, RenderMode
+from cagepool.envs.cage2_env import Cage2Env, ObservationForm, RenderMode
 from cagepool.envs.env_fns import (
     AnyEnv,
     EnvFn,
@@ -29,7 +29,10 @@ from cagepool.envs.vector_args import Autoreset, autoreset_name, check_names, re
 from cagepool.envs.workers import WorkerVectorEnv
 from cagepool.envs.workers.pool import OnFault, PoolConfig, WorkerSettings
 from cagepool.envs.workers.true_state import TrueStateMode
+from cagepool.scenarios import Layout
+from cagepool.scenarios.resolve import ScenarioLike
 from cagepool.sim.batch import BatchConfig
+from cagepool.sim.graph import GraphSize
 from cagepool.sim.names import red_class_names
 
 Backend: TypeAlias = Literal["auto", "native", "sync", "pipes", "workers"]
@@ -95,7 +98,15 @@ def make_vec(  # noqa: PLR0913 - all settings, so that help and editors show the
     knowledge: Literal["true", "observed"] = BatchConfig.knowledge,
     definition: Literal["host", "seed"] = BatchConfig.definition,
     observation_dtype: DTypeLike = BatchConfig.observation_dtype,
+    scenario: ScenarioLike | None = None,
+    scenario_per: Literal["env", "episode"] = BatchConfig.scenario_per,
+    layout: Layout | None = None,
+    observation: ObservationForm = "flat",
+    graph_size: GraphSize | None = None,
+    action_mask: bool = False,
     reward: RewardFunction | str | None = None,
+    reward_weights: Mapping[str, float] | None = None,
+    reward_parts: bool = False,
     moves: bool = False,
     render_mode: RenderMode | None = None,
     statistics: bool | None = None,
@@ -136,8 +147,26 @@ def make_vec(  # noqa: PLR0913 - all settings, so that help and editors show the
             blue's table (`observed`).
         definition: CAGE-2: compliance as specified (`host`), or by the older definition (`seed`).
         observation_dtype: CAGE-2: NumPy type of the 52 values, float32 or uint8.
+        scenario: CAGE-2: the network of the games, or several: a `cagepool.Scenario`, the path of a
+            scenario file or of a folder of them, the name of a suite such as `cage2/users:train`, a
+            sequence of these, or a function that makes a scenario of a seed, of which the first
+            1,000 are taken. None: the network of the challenge. Spaces are those of the scenario,
+            or for several, those of `cagepool.scenarios.Layout.of(scenarios)`.
+        scenario_per: CAGE-2: with several scenarios, whether environment i keeps scenario i (modulo
+            their number), `env`, or each episode draws one, `episode`.
+        layout: CAGE-2: slots of hosts and kinds of actions in the spaces, where those of the
+            scenarios are not wanted.
+        observation: CAGE-2: `flat`, the values of CybORG's wrapper, or `graph`, a dictionary of
+            arrays: nodes, edges and masks.
+        graph_size: CAGE-2: sizes of the arrays of a graph; None: those of the largest scenario.
+        action_mask: CAGE-2: whether infos hold the mask of the actions that can have an effect.
         reward: CAGE-2: function, or `module:function`, that gets an `envs.RewardStep` and returns
             the rewards of its games; None: the official reward.
+        reward_weights: CAGE-2: factors of the parts of the official reward, such as
+            `{"restores": 0.5}`; the parts are `sim.rewards.REWARD_PARTS`. Evaluations always use
+            the official reward.
+        reward_parts: CAGE-2: whether infos hold the parts of the official reward by name, and all
+            of them as whole `tenths`, whose sum divided by 10 is the reward to the bit.
         moves: CAGE-2: whether infos hold the moves of blue, green and red in names.
         render_mode: Passed on to the environments.
         statistics: `native`: whether infos hold return, length and seconds of the episodes that
@@ -210,7 +239,15 @@ def make(  # noqa: PLR0913 - see make_vec
     knowledge: Literal["true", "observed"] = BatchConfig.knowledge,
     definition: Literal["host", "seed"] = BatchConfig.definition,
     observation_dtype: DTypeLike = BatchConfig.observation_dtype,
+    scenario: ScenarioLike | None = None,
+    scenario_per: Literal["env", "episode"] = BatchConfig.scenario_per,
+    layout: Layout | None = None,
+    observation: ObservationForm = "flat",
+    graph_size: GraphSize | None = None,
+    action_mask: bool = False,
     reward: RewardFunction | str | None = None,
+    reward_weights: Mapping[str, float] | None = None,
+    reward_parts: bool = False,
     moves: bool = False,
     render_mode: RenderMode | None = None,
     **settings: Any,

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from sys import getrefcount
 from threading import Lock
 from time import perf_counter
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.envs.async_api import Ready
@@ -17,12 +17,17 @@ from cagepool.envs.cage2_env import (
     METADATA,
     BatchOwner,
     GameSettings,
+    ObservationSettings,
     RenderedGame,
     RenderMode,
     action_space,
+    game_masks,
+    make_observer,
     observation_space,
+    resolve_settings,
 )
-from cagepool.envs.space_tree import take_rows
+from cagepool.envs.graph_observation import GraphObserver
+from cagepool.envs.space_tree import copy_tree, map_tree, take_rows
 from cagepool.envs.step_hooks import HookSettings, StepHooks, describe_last_moves
 from cagepool.envs.thread_guard import acquire_call_lock
 from cagepool.envs.vector_args import (
@@ -38,11 +43,11 @@ from cagepool.envs.vector_args import (
     check_reset_mask,
     draw_seed,
     read_only,
-    rename_aliases,
     seeds_by_env,
 )
-from cagepool.sim.action_masks import action_masks
+from cagepool.scenarios import Scenario
 from cagepool.sim.batch import Batch, BatchConfig
+from cagepool.sim.slots import ScenarioIds
 from cagepool.sim.true_state import TrueState
 from cagepool.types import Bools, Float64s, Infos, Int32s, Int64s, Observations
 
@@ -53,7 +58,7 @@ class VectorSettings(GameSettings, total=False):
     threads: int
 
 
-class NativeSettings(VectorSettings, HookSettings, total=False):
+class NativeSettings(VectorSettings, HookSettings, ObservationSettings, total=False):
     """Keywords of `NativeVectorEnv` for the games and for what is added to their steps."""
 
 
@@ -83,15 +88,23 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
     ) -> None:
         """Make the games; they must be reset before the first step. See `cagepool.make_vec`."""
         self._set_render_mode(render_mode)
-        keywords = rename_aliases(settings)
+        keywords = resolve_settings(settings)
         check_names(keywords, NativeSettings.__annotations__)
-        reward, moves = keywords.pop("reward", None), keywords.pop("moves", False)
+        hooks = {
+            name: keywords.pop(name) for name in HookSettings.__annotations__ if name in keywords
+        }
+        form = {
+            name: keywords.pop(name)
+            for name in ObservationSettings.__annotations__
+            if name in keywords
+        }
         config = BatchConfig(autoreset=autoreset_name(autoreset), **keywords)
         batch = Batch(num_envs, config)
         self._batch = batch
-        has_hooks = reward is not None or moves
-        self._hooks = StepHooks(batch, reward=reward, moves=moves) if has_hooks else None
-        self._double_buffer = DoubleBuffer(batch) if copy else None
+        self._hooks = StepHooks.make(batch, cast("HookSettings", hooks))
+        self._observer = make_observer(batch, **form)
+        self._copies = copy
+        self._double_buffer = DoubleBuffer(batch) if copy and self._observer is None else None
         self._statistics = EpisodeStatistics(num_envs) if statistics else None
         self._call_lock = Lock()
         self._seeded = np.zeros(num_envs, np.bool_)
@@ -110,7 +123,7 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
             "autoreset_mode": self.autoreset_mode,
             "backend": "native",
         }
-        self._set_spaces(config.observation_dtype)
+        self._set_spaces(batch)
 
     def reset(
         self, *, seed: Seed = None, options: Mapping[str, Any] | None = None
@@ -131,7 +144,8 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
             self._swap_observations(batch)
             self._start_episodes(batch, mask, seeds)
             self._clear_pending()
-            return batch.observations, {}
+            infos = {} if self._hooks is None else self._hooks.reset_infos(batch, mask)
+            return self._observe(batch), infos
         finally:
             self._call_lock.release()
 
@@ -164,10 +178,10 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
             if hooks is not None:
                 infos = hooks.add_infos(batch, infos, self._all_games)
             truncations, terminations = batch.truncations, self._terminations
-            if self._double_buffer is not None:
+            if self._copies:
                 rewards, truncations = rewards.copy(), truncations.copy()
                 terminations = terminations.copy()
-            return batch.observations, rewards, terminations, truncations, infos
+            return self._observe(batch), rewards, terminations, truncations, infos
         finally:
             self._call_lock.release()
 
@@ -215,7 +229,7 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
             self._clear_pending()
             return Ready(
                 ids,
-                batch.observations.take(ids, 0),
+                take_rows(self._current_observations(batch), ids),
                 rewards.take(ids),
                 self._terminations.take(ids),
                 batch.truncations.take(ids),
@@ -251,7 +265,18 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
     @property
     def observations(self) -> Observations:
         """Read-only view of the current observations, which `restore` and `copy` change too."""
-        return read_only(self.batch.observations)
+        observations: Observations = map_tree(read_only, self._current_observations(self.batch))
+        return observations
+
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Networks of the games; game i is on `scenarios[scenario_ids[i]]`."""
+        return self.batch.scenarios
+
+    @property
+    def scenario_ids(self) -> ScenarioIds:
+        """Index of each game's network, (games,); read-only, always current."""
+        return read_only(self.batch.scenario_ids)
 
     def describe(self, game: int) -> str:
         """The moves of a game's last step, such as `blue: Restore User1, success; red: Sleep`."""
@@ -264,9 +289,8 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
     def action_masks(
         self, *, monitor: bool = True, defender: bool = True, user0: bool = True
     ) -> Bools:
-        """Actions that can have an effect, (games, 145): see `sim.action_masks`."""
-        decoys = self.batch.true_state["decoys"]
-        return action_masks(decoys, monitor=monitor, defender=defender, user0=user0)
+        """Actions that can have an effect, (games, actions): see `sim.action_masks`."""
+        return game_masks(self.batch, monitor=monitor, defender=defender, user0=user0)
 
     def save(self, ids: ArrayLike) -> list[bytes]:
         """Snapshots of these games, including their random streams."""
@@ -305,9 +329,12 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         self._sent.clear()
         self._pending[:] = False
 
-    def _set_spaces(self, dtype: DTypeLike) -> None:
-        self.single_observation_space = observation_space(dtype)
-        self.single_action_space = action_space()
+    def _set_spaces(self, batch: Batch) -> None:
+        flat = observation_space(batch.config.observation_dtype, batch.layout)
+        self.single_observation_space = (
+            flat if self._observer is None else cast("Any", self._observer.space)
+        )
+        self.single_action_space = action_space(batch.layout)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
@@ -316,6 +343,16 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         batch = self.batch
         acquire_call_lock(self._call_lock)
         return batch
+
+    def _observe(self, batch: Batch) -> Observations:
+        """Observations for the caller."""
+        observations: Observations = self._current_observations(batch)
+        if self._copies and self._observer is not None:  # flat ones are in a double buffer
+            observations = copy_tree(observations)
+        return observations
+
+    def _current_observations(self, batch: Batch) -> Any:
+        return batch.observations if self._observer is None else self._observer.observe(batch)
 
     def _swap_observations(self, batch: Batch) -> None:
         """Switch to the spare array, so that the caller's observations are not overwritten."""
@@ -345,7 +382,7 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
 
     def _episode_infos(self, batch: Batch, ended: Bools) -> Infos:
         hook = None if self._hooks is None else self._hooks.reward_hook
-        infos = episode_infos(batch, ended, has_reward_function=hook is not None)
+        infos = episode_infos(batch, ended, self._observer, has_reward_function=hook is not None)
         if self._statistics is not None:
             returns = batch.episode_returns if hook is None else hook.episode_returns
             infos |= self._statistics.infos(batch, ended, returns)
@@ -411,7 +448,9 @@ class EpisodeStatistics:
         return {"episode": episode, "_episode": ended.copy()}
 
 
-def episode_infos(batch: Batch, ended: Bools, *, has_reward_function: bool) -> Infos:
+def episode_infos(
+    batch: Batch, ended: Bools, observer: GraphObserver | None = None, *, has_reward_function: bool
+) -> Infos:
     """Infos of the episodes that ended in a step, as SyncVectorEnv gives them for Cage2Env."""
     infos = {}
     if batch.config.order is not None:
@@ -423,15 +462,20 @@ def episode_infos(batch: Batch, ended: Bools, *, has_reward_function: bool) -> I
     if batch.config.autoreset != "same_step":
         return infos
     return {
-        "final_obs": _final_observations(batch, ended),
+        "final_obs": _final_observations(batch, ended, observer),
         "_final_obs": ended.copy(),
         "final_info": infos,
         "_final_info": ended.copy(),
     }
 
 
-def _final_observations(batch: Batch, ended: Bools) -> NDArray[np.object_]:
+def _final_observations(
+    batch: Batch, ended: Bools, observer: GraphObserver | None
+) -> NDArray[np.object_]:
     observations = np.full(batch.games, None, object)
-    rows = batch.final_observations[ended]
+    games = np.flatnonzero(ended)
+    rows = (
+        batch.final_observations[games] if observer is None else observer.final_graphs(batch, games)
+    )
     observations[ended] = np.fromiter(rows, object, len(rows))
     return observations

@@ -1,6 +1,6 @@
 """Reward functions of the user, which replace the official reward of CAGE-2."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from traceback import extract_tb
@@ -13,7 +13,8 @@ from cagepool.envs.vector_args import read_only
 from cagepool.sim import dtypes
 from cagepool.sim.batch import Batch, BatchConfig
 from cagepool.sim.moves import MoveArrays
-from cagepool.sim.rewards import REWARD_PARTS, step_part_tenths
+from cagepool.sim.rewards import REWARD_PARTS, reward_tables, step_part_tenths
+from cagepool.sim.slots import ScenarioIds
 from cagepool.sim.true_state import TrueState
 from cagepool.types import Bools, Float64s, Int64s, Records
 
@@ -30,6 +31,7 @@ class RewardStep:
     true_state: TrueState  # after the step, before an autoreset
     true_state_before: TrueState  # before the step
     moves: MoveArrays
+    scenario_ids: ScenarioIds  # index of each game's scenario among those of the environment
 
     def __init__(self, batch: Batch, before: Records, ids: Int64s) -> None:
         """Read the last step of the games `ids`."""
@@ -42,8 +44,11 @@ class RewardStep:
         self.ended = read_only(ended)
         self.true_state = TrueState(after)
         self.true_state_before = TrueState(before[ids])
-        self.moves = MoveArrays(read_only(batch.moves[ids]))
+        scenario_ids = read_only(batch.move_scenario_ids[ids])
+        self.moves = MoveArrays(read_only(batch.moves[ids]), batch.names, scenario_ids)
+        self.scenario_ids = scenario_ids
         self._true_state = after
+        self._networks = None if batch.config.is_built_in else (batch.scenarios, batch.layout)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,7 +59,9 @@ class RewardStep:
 
         Whole numbers: `part_tenths.sum(axis=1) / 10` is `reward` to the bit.
         """
-        return read_only(step_part_tenths(self._true_state, self.moves.codes))
+        tables = reward_tables(*self._networks) if self._networks else None
+        parts = step_part_tenths(self._true_state, self.moves.codes, tables, self.scenario_ids)
+        return read_only(parts)
 
     @cached_property
     def parts(self) -> dict[str, Float64s]:
@@ -64,6 +71,47 @@ class RewardStep:
 
 RewardFunction: TypeAlias = Callable[[RewardStep], Any]
 """Returns one number per game of the step."""
+
+
+class WeightedReward:
+    """Reward function: the official reward with other weights of its parts."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        """Multiply the parts of the reward; a part without a weight counts as it is.
+
+        Args:
+            weights: By name of the part, see `sim.rewards.REWARD_PARTS`.
+
+        Raises:
+            ValueError: a part is unknown, or a weight is not a finite number.
+        """
+        unknown = [name for name in weights if name not in REWARD_PARTS]
+        if unknown:
+            known = ", ".join(REWARD_PARTS)
+            raise ValueError(f"reward_weights must be among {known}; got {', '.join(unknown)}")
+        self._weights = np.array([float(weights.get(name, 1.0)) for name in REWARD_PARTS])
+        if not np.isfinite(self._weights).all():
+            raise ValueError(f"reward_weights must be finite numbers, got {dict(weights)}")
+
+    def __call__(self, step: RewardStep) -> Float64s:
+        """Weighted rewards of a step; with weights of 1, the official ones to the bit."""
+        rewards: Float64s = step.part_tenths @ self._weights / 10
+        return rewards
+
+
+def choose_reward(
+    reward: RewardFunction | str | None, weights: Mapping[str, float] | None
+) -> RewardFunction | str | None:
+    """The reward function of the settings `reward` and `reward_weights`.
+
+    Raises:
+        ValueError: both are given, or the weights are wrong.
+    """
+    if weights is None:
+        return reward
+    if reward is not None:
+        raise ValueError("reward_weights must be None with a reward function, got both")
+    return WeightedReward(weights)
 
 
 def find_reward(reward: RewardFunction | str) -> RewardFunction:
@@ -116,6 +164,8 @@ class RewardHook:
 
     def before_step(self, batch: Batch) -> None:
         """Keep the true state before a step."""
+        if self._before.dtype != batch.true_state.dtype:  # the fields depend on the scenarios
+            self._before = np.zeros(batch.games, batch.true_state.dtype)
         np.copyto(self._before, batch.true_state)
 
     def after_step(self, batch: Batch, played: Int64s) -> None:

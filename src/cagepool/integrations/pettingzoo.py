@@ -5,10 +5,10 @@ from typing import Any, TypeAlias, Unpack
 import gymnasium as gym
 import numpy as np
 
-from cagepool import _core, _optional
+from cagepool import _optional
 from cagepool.envs import Cage2Env
 from cagepool.envs.cage2_env import METADATA, GameSettings, RenderedGame, RenderMode
-from cagepool.sim.red_observation import RED_OBSERVATION_SIZE, red_observations
+from cagepool.sim.red_observation import red_observations, red_space
 
 with _optional.require("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
     from pettingzoo.utils.conversions import parallel_to_aec
@@ -51,15 +51,15 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo
         self.render_mode = render_mode
         self.possible_agents = [BLUE, RED]
         self.agents: list[str] = []
-        self.observation_spaces = {
-            BLUE: _masked_space(self._game.observation_space, _core.ACTION_COUNT),
-            RED: _masked_space(
-                gym.spaces.Box(0, 1, (RED_OBSERVATION_SIZE,)), _core.RED_ACTION_COUNT
-            ),
-        }
+        red = red_space(self._game.batch)
         self.action_spaces = {
-            BLUE: gym.spaces.Discrete(_core.ACTION_COUNT),
-            RED: gym.spaces.Discrete(_core.RED_ACTION_COUNT),
+            BLUE: self._game.action_space,
+            RED: gym.spaces.Discrete(red.actions),
+        }
+        red_box = gym.spaces.Box(0, 1, (red.observation_size,))
+        self.observation_spaces = {
+            BLUE: _masked_space(self._game.observation_space, len(self._game.batch.layout.actions)),
+            RED: _masked_space(red_box, red.actions),
         }
 
     @property
@@ -72,7 +72,7 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gym.Space[Any]:
-        """Action space of an agent; `sim.names` has the names of the actions."""
+        """Action space of an agent; names are in `Scenario.actions` and `Scenario.red_actions`."""
         return self.action_spaces[agent]
 
     def reset(

@@ -29,6 +29,7 @@ from cagepool.integrations.pool_members import (
     PoolMembers,
     WrapperClass,
 )
+from cagepool.scenarios import CAGE2, resolve_scenarios
 from cagepool.sim.batch import BatchConfig
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
 from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
@@ -91,6 +92,9 @@ def make(
         raise TypeError(f"a VecEnv has its own {' and '.join(fixed)}, got {', '.join(fixed)}=")
     keywords: dict[str, Any] = rename_aliases(settings) if is_cage2(env) else {**settings}
     horizon = int(np.max(keywords.get("max_steps", BatchConfig.max_steps)))
+    scenario = keywords.get("scenario")
+    if inputs is not None and scenario is not None and {*resolve_scenarios(scenario)} != {CAGE2}:
+        raise ValueError("inputs are features of CAGE-2's network, got another scenario")
     envs = _make_pool(num_envs, env, backend, keywords)
     if inputs is not None:
         envs = cast("AnyVectorEnv", FeatureVectorEnv(envs, inputs, max_steps=horizon))

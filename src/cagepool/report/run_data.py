@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.evaluate.rollout import OFFICIAL_LENGTHS
 from cagepool.runs import Columns, Run, open_run
-from cagepool.runs.schema import GAMES, EvaluationFile, GamesFile, WorkflowFile
+from cagepool.runs.schema import GAMES, EvaluationFile, GamesFile, RecordedNetwork, WorkflowFile
+from cagepool.scenarios.vocabulary import MAX_HOSTS
 from cagepool.sim.names import HOST_SUBNET
 
 
@@ -132,4 +133,17 @@ def _games(run: Run) -> GamesFile | None:
         raise ValueError(f"{path} must have the 13 hosts of the game, got {games.hosts}")
     if games and not all(game.turns for game in games.games):
         raise ValueError(f"{path} must have a step in every game, which it lacks")
+    for game in games.games if games else ():
+        if game.network:
+            _check_network(path, game.network)
     return games
+
+
+def _check_network(path: Path, network: RecordedNetwork) -> None:
+    """Raise if the network of a game cannot be drawn."""
+    drawn = [host for hosts in network.zones.values() for host in hosts]
+    named = {network.foothold, network.defender, *network.targets, *chain(*network.links)}
+    if sorted(drawn) != sorted({*network.hosts}) or not named <= {*drawn}:
+        raise ValueError(f"{path} must have each host of {network.name} in one zone, got {drawn}")
+    if not 1 <= len(drawn) <= MAX_HOSTS:
+        raise ValueError(f"{path} must have 1 to {MAX_HOSTS} hosts per network, got {len(drawn)}")

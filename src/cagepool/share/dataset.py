@@ -31,6 +31,7 @@ from cagepool.evaluate.rollout import (
 from cagepool.share.new_folder import check_empty, complete_folder
 from cagepool.sim import Batch
 from cagepool.sim.dtypes import MOVES, TRUE_STATE
+from cagepool.sim.host_features import played_networks
 from cagepool.sim.names import MIX
 from cagepool.types import Arrays, Int64s, Records, Seeds
 
@@ -131,7 +132,7 @@ class SampledDefender:
 
     def begin(self, batch: GameBatch) -> None:
         """Reset all histories."""
-        self._policy.begin(batch.games)
+        self._policy.begin(batch.games, played_networks(batch))
 
     def act(self, batch: GameBatch) -> Int64s:
         """One sampled action per game."""

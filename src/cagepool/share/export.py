@@ -8,7 +8,7 @@ from cagepool import _optional, runs
 from cagepool.evaluate import protocol, zoo
 from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.load import load
-from cagepool.evaluate.policy import Policy, feature_encoder
+from cagepool.evaluate.policy import Policy, PolicyDefender, feature_encoder
 from cagepool.evaluate.resolve import ResolvedPolicy, resolve_policy
 from cagepool.evaluate.rollout import OnProgress, Trial, ignore_progress
 from cagepool.runs.file_access import MAX_TABLE_BYTES
@@ -63,7 +63,12 @@ def export_run(
     source, target = _open_source(run), Path(folder)
     check_empty(target, "an export")
     resolved = resolve_policy(str(source.path.absolute()), network=options.network)
-    with _optional.require("an export", "export", "onnx", "yaml", "jinja2", "matplotlib"):
+    if isinstance(resolved.defender, PolicyDefender) and resolved.defender.policy.networks:
+        raise ValueError(
+            f"an export must be of a policy with the inputs of CAGE-2's network, that of {run} has "
+            "inputs host by host; the run folder itself can be shared"
+        )
+    with _optional.require("an export", "export", "onnx", "jinja2", "matplotlib"):
         from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
         from cagepool.share.onnx_export import write_onnx  # noqa: PLC0415
 

@@ -43,7 +43,7 @@ def model_card(content: CardContent, license_id: str | None = None) -> str:
     metadata = _metadata(content)
     if license_id is not None:
         metadata = {"license": license_id, **metadata}
-    with _optional.require("a model card", "export", "yaml"):
+    with _optional.require("a model card", None, "yaml"):
         block = msgspec.yaml.encode(metadata).decode()
     return f"---\n{block}---\n\n{_page(content)}"
 

@@ -1,6 +1,9 @@
 // Draws the network as SVG at one step of a game. Positions, sizes and words are those of
 // sim/network_layout.py, which the frames of render_mode="rgb_array" are drawn by too.
 
+const LEAST_SCALE = 0.5; // of a drawing in its container
+const LARGE_WIDTH = 1250; // of a drawing that gets the whole width of the page
+
 function element(name, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
@@ -10,6 +13,12 @@ function element(name, attributes = {}, ...children) {
 
 function mark(success) {
   return success === null ? "" : success ? " ✓" : " ✗";
+}
+
+/** Kind and target of an action; a target is all that follows the first space. */
+function splitAction(action) {
+  const [kind, ...target] = action.split(" ");
+  return [kind, target.join(" ")];
 }
 
 /** Path of a cubic Bezier curve. */
@@ -27,8 +36,14 @@ class Network {
     this.container = container;
     this.narrow = null;
     this.shown = null;
-    new ResizeObserver(() => this.fit()).observe(container);
+    this.observer = new ResizeObserver(() => this.fit());
+    this.observer.observe(container);
     this.fit();
+  }
+
+  /** Stop drawing, so that another network can be drawn in the container. */
+  remove() {
+    this.observer.disconnect();
   }
 
   fit() {
@@ -41,9 +56,14 @@ class Network {
   }
 
   draw() {
-    const { width, height, zones } = this.places;
+    const { width, height, zones, hosts } = this.places;
     this.svg = element("svg", { viewBox: `-2 -2 ${width + 4} ${height + 4}`, role: "group" });
-    this.svg.setAttribute("aria-label", "Network of 13 hosts in three subnets");
+    const subnets = Object.keys(zones).length;
+    const counts = `${Object.keys(hosts).length} hosts in ${subnets} subnet${subnets > 1 ? "s" : ""}`;
+    this.svg.setAttribute("aria-label", `Network of ${counts}`);
+    this.container.parentElement.classList.toggle("large", !this.narrow && width > LARGE_WIDTH);
+    // Cards of large networks stay readable; the container scrolls.
+    this.svg.style.minWidth = `${Math.round(width * LEAST_SCALE)}px`;
     this.svg.append(this.patterns());
     this.zones = {};
     const { padding, baseline, radius } = this.network.shapes.zone;
@@ -77,11 +97,11 @@ class Network {
   /** Show one step of a game; `hosts` are the names in the order of the step's lists. */
   show(hosts, turn) {
     this.shown = [hosts, turn];
-    const [redKind, redTarget] = turn.red.split(" ");
+    const [redKind, redTarget] = splitAction(turn.red);
     for (const [name, zone] of Object.entries(this.zones)) {
       zone.classList.toggle("swept", redKind === "DiscoverRemoteSystems" && redTarget === name);
     }
-    this.layer.replaceChildren(...this.attack(turn, redTarget), this.service(turn));
+    this.layer.replaceChildren(...this.attack(turn, redTarget), ...this.services(turn));
     hosts.forEach((host, index) => this.layer.append(this.card(host, index, turn)));
     this.layer.append(...this.tags(turn, redKind, redTarget));
   }
@@ -93,17 +113,33 @@ class Network {
     return [element("path", { class: `attack${failed}`, d: path(curve) })];
   }
 
-  service(turn) {
+  /** Whether OTService is stopped on a host. */
+  isStopped(turn, host) {
+    const isTarget = turn.stopped && this.network.targets.includes(host);
+    return turn.stopped_hosts ? turn.stopped_hosts.includes(host) : isTarget;
+  }
+
+  /** State of OTService in the headings of the zones that have it. */
+  services(turn) {
     const { padding, baseline } = this.network.shapes.zone;
-    const zone = Object.values(this.places.zones).at(-1);
-    const place = { x: zone.x + zone.width - padding, y: zone.y + baseline };
-    const text = turn.stopped ? "OTService stopped" : "OTService runs";
-    return element("text", { class: `service ${turn.stopped ? "stopped" : ""}`, ...place }, text);
+    return Object.entries(this.network.services).map(([name, hosts]) => {
+      const zone = this.places.zones[name];
+      const place = { x: zone.x + zone.width - padding, y: zone.y + baseline };
+      const stopped = hosts.some((host) => this.isStopped(turn, host));
+      const text = stopped ? "OTService stopped" : "OTService runs";
+      return element("text", { class: `service ${stopped ? "stopped" : ""}`, ...place }, text);
+    });
+  }
+
+  /** Name of a host as its card shows it. */
+  shortName(host, hasLabel) {
+    const limit = this.network.name_characters[Number(hasLabel)];
+    return host.length <= limit ? host : `${host.slice(0, limit - 2)}..`;
   }
 
   card(host, index, turn) {
     const [x, y] = this.places.hosts[host];
-    const { words, shapes, foothold, target } = this.network;
+    const { words, shapes, foothold } = this.network;
     const { card, cell } = shapes;
     const truth = words.access[turn.access[index]];
     const belief = words.belief[turn.belief[index]];
@@ -119,15 +155,17 @@ class Network {
     const label = spoken.filter(Boolean).join("; ");
     const group = element("g", { transform: `translate(${x} ${y})`, role: "img", "aria-label": label });
     group.classList.toggle("by-blue", turn.blue_target === host);
-    group.classList.toggle("by-red", turn.red.split(" ")[1] === host);
-    group.classList.toggle("broken", turn.stopped && host === target);
+    const [redKind, redTarget] = splitAction(turn.red);
+    group.classList.toggle("by-red", redTarget === host && redKind !== "DiscoverRemoteSystems");
+    group.classList.toggle("broken", this.isStopped(turn, host));
     group.dataset.host = host;
+    const title = this.shortName(host, activity !== "" || host === foothold);
     const known = { cx: card.known_x, cy: card.known_y, r: card.known_radius };
     group.append(
       element("title", {}, label),
       element("rect", { class: "card", width: card.width, height: card.height, rx: card.radius }),
       element("circle", { class: `known ${words.known[turn.known[index]]}`, ...known }),
-      element("text", { class: "name", x: card.name_x, y: card.name_baseline }, host),
+      element("text", { class: "name", x: card.name_x, y: card.name_baseline }, title),
       ...this.cell(card.padding, "truth", truth),
       ...this.cell(card.width - card.padding - cell.width, "blue sees", belief),
     );
@@ -221,7 +259,7 @@ class Network {
     const blueWord = turn.blue.split(" ")[0].replace(/^Decoy/, "decoy ").toLowerCase();
     const [blueX, blueY] = hosts[turn.blue_target ?? defender];
     const tags = [this.tag("blue", blueWord, turn.blue_success, blueX + right, blueY, "end")];
-    const zone = zones[redTarget];
+    const zone = redKind === "DiscoverRemoteSystems" ? zones[redTarget] : null;
     const [hostX, hostY] = hosts[redTarget] ?? hosts[foothold];
     const [x, y] = zone
       ? [zone.x + zone.width / 2 + tag.zone_x, zone.y + tag.zone_y]

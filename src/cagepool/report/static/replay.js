@@ -25,11 +25,11 @@ function attackerWords(turn) {
 }
 
 class Replay {
-  constructor({ network, games }) {
+  constructor({ networks, games }) {
+    this.networks = networks;
     this.games = games;
     this.timer = null;
     byId("player").hidden = false;
-    this.network = new Network(byId("network"), network);
     this.chart = new Chart(byId("chart"), (step) => this.pauseAt(step));
     this.offerGames();
     this.listen();
@@ -90,6 +90,8 @@ class Replay {
   load(number) {
     this.pause();
     this.game = this.games[number];
+    this.network?.remove();
+    this.network = new Network(byId("network"), this.networks[this.game.network]);
     document.querySelector(".move.green").hidden = !this.game.turns.some((turn) => turn.green);
     let sum = 0;
     this.sums = this.game.turns.map((turn) => (sum += turn.reward));
