@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from cagepool._lookup import is_reference, load_object
-from cagepool.types import Arrays
+from cagepool.types import Arrays, HostBlocks
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 SIZES = "network.sizes"  # in a checkpoint: sizes of the inputs and outputs
@@ -31,6 +31,7 @@ class NetworkSpec:
     hidden: tuple[int, ...] = (64, 64)  # --hidden
     critic_hidden: tuple[int, ...] = (64, 64)  # --critic-hidden, by default --hidden
     activation: str = "tanh"  # --activation
+    hosts: HostBlocks | None = None  # of the features; None: they are not made of hosts
 
 
 class NetworkInputs(NamedTuple):
@@ -105,7 +106,104 @@ class GruNetwork(nn.Module):
         return NetworkOutputs(self.actor(memory), values, state[0])
 
 
-BUILT_IN: dict[str, type[nn.Module]] = {"mlp": MlpNetwork, "gru": GruNetwork}
+class EntityNetwork(nn.Module):
+    """Weights that are shared by all hosts, for networks of any number of hosts.
+
+    An encoder turns the features of each host into a vector. A host's head sees this vector, the
+    mean over the hosts of its subnet, and the mean and maximum over all hosts; it gives the logits
+    of the actions on that host. Another head gives those of the actions without a host. The critic
+    has an encoder of its own. Permuting the hosts permutes the logits, and padding changes nothing.
+    """
+
+    def __init__(self, spec: NetworkSpec) -> None:
+        """Initialize with orthogonal weights."""
+        super().__init__()
+        if spec.hosts is None:
+            raise ValueError("network entity needs features that are made of hosts")
+        self._blocks = spec.hosts
+        *encoder, head = spec.hidden if len(spec.hidden) > 1 else (*spec.hidden, *spec.hidden)
+        self.encoder = make_mlp(
+            (spec.hosts.features, *encoder), spec.activation, activate_last=True
+        )
+        pooled = 2 * encoder[-1] + spec.hosts.shared
+        self.host_hidden = nn.Linear(encoder[-1], head)
+        self.subnet_hidden = nn.Linear(encoder[-1], head, bias=False)
+        self.pooled_hidden = nn.Linear(pooled, head, bias=False)
+        self.plain_hidden = nn.Linear(pooled, head)
+        self.activation = ACTIVATIONS[spec.activation]()
+        self.host_actor = nn.Linear(head, len(spec.hosts.host_kinds), bias=False)
+        self.plain_actor = nn.Linear(head, len(spec.hosts.plain_kinds), bias=False)
+        self.kind_biases = nn.Parameter(torch.zeros(len(spec.hosts.kinds)))
+        critic, *critic_head = spec.critic_hidden
+        self.critic_encoder = nn.Linear(spec.hosts.features, critic)
+        critic_widths = (2 * critic + spec.hosts.shared, *(critic_head or (critic,)), 1)
+        self.critic = make_mlp(critic_widths, spec.activation)
+        self._initialize()
+
+    def _initialize(self) -> None:
+        initialize(self.encoder, last_gain=2**0.5)
+        initialize(self.critic, last_gain=1.0)
+        for hidden in (self.host_hidden, self.plain_hidden, self.critic_encoder):
+            initialize(nn.Sequential(hidden), last_gain=2**0.5)
+        for hidden in (self.subnet_hidden, self.pooled_hidden):
+            nn.init.orthogonal_(hidden.weight, 1.0)
+        for actor in (self.host_actor, self.plain_actor):
+            nn.init.orthogonal_(actor.weight, 0.01)
+
+    def forward(self, inputs: NetworkInputs) -> NetworkOutputs:
+        """Logits and values of each row on its own; the number of hosts is that of the inputs."""
+        shared, hosts = self._split(inputs.features)
+        present = hosts[..., :1]
+        encoded = self.encoder(hosts) * present
+        pooled = _pool(encoded, present, shared)
+        context = self.subnet_hidden(_subnet_means(encoded, hosts))
+        context = context + self.pooled_hidden(pooled)[..., None, :]
+        hidden = self.activation(self.host_hidden(encoded) + context)
+        plain, on_hosts = self.kind_biases.tensor_split([len(self._blocks.plain_kinds)])
+        host_logits = (self.host_actor(hidden) + on_hosts).transpose(-1, -2).flatten(-2)
+        plain_logits = self.plain_actor(self.activation(self.plain_hidden(pooled))) + plain
+        values = None if inputs.critic_features is None else self._values(shared, hosts)
+        return NetworkOutputs(torch.cat([plain_logits, host_logits], -1), values, inputs.state)
+
+    def values(self, critic_features: torch.Tensor) -> torch.Tensor:
+        """Values alone, without the pass of the actor."""
+        return self._values(*self._split(critic_features))
+
+    def _values(self, shared: torch.Tensor, hosts: torch.Tensor) -> torch.Tensor:
+        """Values; the critic sees what the actor sees."""
+        present = hosts[..., :1]
+        encoded = self.activation(self.critic_encoder(hosts)) * present
+        values: torch.Tensor = self.critic(_pool(encoded, present, shared))[..., 0]
+        return values
+
+    def _split(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Shared features, and those of each host, (..., hosts, features)."""
+        shared = self._blocks.shared
+        hosts = features[..., shared:].reshape(*features.shape[:-1], -1, self._blocks.features)
+        return features[..., :shared], hosts.contiguous()  # for actor and critic
+
+
+def _pool(encoded: torch.Tensor, present: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
+    """Mean and maximum over the hosts, at least 0, and the shared features.
+
+    `encoded` is 0 for padding, which therefore changes neither.
+    """
+    mean = encoded.sum(-2) / present.sum(-2)
+    return torch.cat([mean, encoded.max(-2).values.clamp_min(0), shared], -1)
+
+
+def _subnet_means(encoded: torch.Tensor, hosts: torch.Tensor) -> torch.Tensor:
+    """Mean over the hosts of each host's subnet, itself included."""
+    present, subnets = hosts[..., 0], hosts[..., 1]
+    same = (subnets[..., :, None] == subnets[..., None, :]) * present[..., None, :]
+    return (same / same.sum(-1, keepdim=True)) @ encoded
+
+
+BUILT_IN: dict[str, type[nn.Module]] = {
+    "mlp": MlpNetwork,
+    "gru": GruNetwork,
+    "entity": EntityNetwork,
+}
 
 
 def make_network(name: str, spec: NetworkSpec, seed: int = 0) -> nn.Module:

@@ -8,11 +8,19 @@ import pytest
 
 from cagepool import runs
 from cagepool.evaluate import Trial, scripted_defender
-from cagepool.evaluate.game_log import TranscriptTurn, record_games, transcript
+from cagepool.evaluate.game_log import (
+    TranscriptTurn,
+    record_games,
+    record_network_games,
+    transcript,
+)
+from cagepool.evaluate.network_scores import network_scores
 from cagepool.evaluate.protocol import Evaluation, evaluate
 from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import episode_totals
+from cagepool.scenarios import CAGE2
 from cagepool.sim.names import HOSTS, OFFICIAL_REDS
+from tests.scenarios.files import sample
 
 TRIAL = Trial(episodes=41, seed=2)
 
@@ -172,3 +180,23 @@ def test_green_is_told_only_where_it_plays() -> None:
     assert len(hosts) > 1
     assert all(host.startswith(("User", "Enterprise")) for host in hosts if host)
     assert {turn.green for turn in told()} == {None}
+
+
+def test_games_on_networks_are_recorded_with_what_the_replay_draws() -> None:
+    networks = (sample("tiny"), sample("flat"), sample("cage2_rebuilt"))
+    trial = Trial(episodes=2, max_steps=30, scenarios=networks)
+    defender = scripted_defender("sleep")
+    scores = network_scores("sleep", defender, trial, ["B_lineAgent"])
+    recorded = record_network_games(defender, trial, scores)
+    by_total = [networks[number] for number in np.argsort(scores.totals)]
+    assert [game.title for game in recorded.games] == [
+        f"{network.name} against B_lineAgent" for network in (by_total[1], by_total[0])
+    ]
+    for game, network in zip(recorded.games, (by_total[1], by_total[0]), strict=True):
+        assert len(game.turns) == 30
+        assert len(game.turns[0].access) == len(network.hosts)
+        assert (game.network is None) == (network == CAGE2)
+        if game.network:
+            assert game.network.hash == network.hash
+            assert game.network.foothold == "User0"
+            assert game.turns[-1].believed_privileged is None

@@ -116,8 +116,8 @@ def test_steps_that_do_not_fit_are_refused_and_play_nothing(
     before = batch.save(np.arange(2))
 
     with pytest.raises(ValueError, match=message):
-        batch.core.play_rollout(**play_arguments(2, steps) | changes)
+        batch.compiled.play_rollout(**play_arguments(2, steps) | changes)
 
     assert batch.save(np.arange(2)) == before
-    batch.core.play_rollout(**play_arguments(2, 4))
+    batch.compiled.play_rollout(**play_arguments(2, 4))
     assert batch.core.steps(0) == 4

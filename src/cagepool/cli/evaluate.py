@@ -18,12 +18,14 @@ from cagepool.cli.args import (
     resolve_blue,
 )
 from cagepool.cli.display import CommandConsole, progress_bars
+from cagepool.cli.evaluate_networks import print_networks
 from cagepool.cli.tables import ReferenceScores, figures_table, format_score, print_scores
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
 from cagepool.cyborg.engine import CybORGEngine
-from cagepool.evaluate import protocol
+from cagepool.evaluate import network_scores, protocol
 from cagepool.evaluate.baselines import PUBLISHED
-from cagepool.evaluate.game_log import record_games
+from cagepool.evaluate.game_log import record_games, record_network_games
+from cagepool.evaluate.network_evaluation import evaluate_networks
 from cagepool.evaluate.protocol import Evaluation
 from cagepool.evaluate.resolve import ResolvedPolicy
 from cagepool.evaluate.reward_breakdown import CAUSES
@@ -45,9 +47,13 @@ class Evaluate:
 
     blue: Annotated[Positional[str], arg(metavar="DEFENDER", help=BLUE_HELP)]
     episodes: Annotated[int | None, NO_DEFAULT] = None
-    """Games per red agent. Default: 1000 native games, or 100 games in CybORG."""
+    """Games per red agent. Default: 1000 native games, or 100 games in CybORG. With --scenario: per
+    network and red agent, 20."""
     env: Literal["native", "cyborg"] = "native"
     """Simulator. Scores in CybORG are compared with those of at least 1000 native games."""
+    scenario: Annotated[str | None, NO_DEFAULT] = None
+    """Networks to play instead of that of CAGE-2: a YAML file, a folder of them, or a suite such as
+    cage2/users:test; several are joined by commas. Prints a table over networks."""
     edition: Annotated[Edition | None, arg(help=EDITION_HELP), NO_DEFAULT] = None
     which: Literal["best", "last"] = "best"
     """Checkpoint: the best in the evaluations during training, or the last one."""
@@ -70,6 +76,9 @@ def evaluate(command: Evaluate) -> None:
         command.blue, command.which, trust_pickle=command.trust_pickle, network=command.network
     )
     engine = _make_engine(command)
+    if command.scenario is not None:
+        _evaluate_networks(command, blue, engine)
+        return
     trial = Trial(
         episodes=EPISODES[command.env] if command.episodes is None else command.episodes,
         edition=blue.edition(command.edition),
@@ -95,6 +104,35 @@ def evaluate(command: Evaluate) -> None:
             record_games(trial, result.statistics) if native is None else None,
             is_last=command.which == "last",
         )
+        if not command.json:
+            console.print(f"written to {blue.run}: {', '.join(names)}", soft_wrap=True)
+
+
+def _evaluate_networks(command: Evaluate, blue: ResolvedPolicy, engine: Engine) -> None:
+    """Evaluate a defender on other networks, print its scores, and write them to its run folder."""
+    assert command.scenario is not None
+    trial = Trial(
+        episodes=network_scores.EPISODES if command.episodes is None else command.episodes,
+        edition=blue.edition(command.edition),
+        seed=command.seed,
+    )
+    with progress_bars() as progress:
+        bar = progress.add_task(f"playing, {engine.name}", total=None)
+        result = evaluate_networks(
+            blue, command.scenario, trial, engine, lambda games: progress.advance(bar, games)
+        )
+    console = CommandConsole()
+    if command.json:
+        console.out(runs.to_json(result.to_file(), indent=2))
+    else:
+        print_networks(console, result)
+    if blue.run is not None:
+        is_last = command.which == "last"
+        names = [runs.write_scenario_evaluation(blue.run, result.to_file(), is_last=is_last)]
+        if blue.scenario is not None and command.env == "native" and not is_last:
+            # The games of a policy for CAGE-2 are those of the official protocol.
+            games = record_network_games(blue.defender, result.trial, result.scores)
+            names.append(runs.write_games(blue.run, games))
         if not command.json:
             console.print(f"written to {blue.run}: {', '.join(names)}", soft_wrap=True)
 

@@ -251,7 +251,7 @@ def ray_connection(env: EnvConfig, address: str | None) -> Iterator[Callable[[st
 
 
 def check_env(env: EnvConfig) -> None:
-    """Check that the environment and the reward function exist, perhaps in the current folder.
+    """Check that environment, networks and reward function exist, perhaps in the current folder.
 
     Raises:
         ValueError: one does not, or the environment is CybORG and CybORG is not installed.
@@ -268,6 +268,9 @@ def check_env(env: EnvConfig) -> None:
     if env.reward is not None:
         with flag_errors():
             try_reward(env.reward)
+    if env.scenario is not None:
+        with flag_errors():
+            _ = env.scenarios
 
 
 def read_config(command: Train) -> TrainConfig:
@@ -282,8 +285,17 @@ def read_config(command: Train) -> TrainConfig:
         settings["order"]["early_stopping"] = False
     if command.run.start_from is not None:  # absolute: the run may be resumed from elsewhere
         settings["run"]["start_from"] = str(Path(command.run.start_from).resolve())
+    if command.env.scenario is not None:
+        settings["env"]["scenario"] = _absolute_paths(command.env.scenario)
     with flag_errors():
         return TrainConfig.from_dict(settings)
+
+
+def _absolute_paths(scenarios: str) -> str:
+    """Scenarios whose files and folders are absolute: the run may be resumed from elsewhere."""
+    names = (name.strip() for name in scenarios.split(","))
+    paths = ((name, Path(name)) for name in names)
+    return ",".join(str(path.resolve()) if path.exists() else name for name, path in paths)
 
 
 def open_run_folder(command: Train) -> runs.Run:

@@ -6,12 +6,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.sim.names import ACTIONS, HOSTS, action_index, host_index
-from cagepool.types import Float64s, Int32s, Int64s, Records
+from cagepool.scenarios import Layout, Scenario
+from cagepool.sim.slots import ScenarioIds, action_table
+from cagepool.types import Bools, Float64s, Int32s, Int64s, Records
 
-SLEEP = action_index("Sleep")
-MONITOR = action_index("Monitor")
-USER0 = host_index("User0")
+USER0 = "User0"
 
 
 class GameBatch(Protocol):
@@ -25,8 +24,20 @@ class GameBatch(Protocol):
         """Number of games."""
 
     @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Networks that the games play."""
+
+    @property
+    def scenario_ids(self) -> ScenarioIds:
+        """Number of each game's network, (games,)."""
+
+    @property
+    def layout(self) -> Layout:
+        """Slots of the observations, and kinds of the actions."""
+
+    @property
     def observations(self) -> NDArray[Any]:
-        """Observations of blue, (games, OBSERVATION_SIZE)."""
+        """Observations of blue, (games, 4 values per slot)."""
 
     @property
     def rewards(self) -> Float64s:
@@ -75,12 +86,13 @@ def scripted_defender(name: str) -> Defender:
 class SleepDefender:
     """Sleeps in every step."""
 
-    def begin(self, _batch: GameBatch) -> None:
-        """Do nothing: there is no memory."""
+    def begin(self, batch: GameBatch) -> None:
+        """Find the action in the layout of the games."""
+        self._sleep = _first_action(batch, "Sleep", "sleep")
 
     def act(self, batch: GameBatch) -> Int64s:
         """Sleep in every game."""
-        return np.full(batch.games, SLEEP)
+        return np.full(batch.games, self._sleep)
 
 
 class RandomDefender:
@@ -93,12 +105,13 @@ class RandomDefender:
         """Seed one random stream per game."""
         keys = [batch.stream_key(game) for game in range(batch.games)]
         self._counters = np.array(keys, np.uint64) ^ self._STREAM
+        self._actions = np.uint64(len(action_table(batch.layout)))
 
     def act(self, _batch: GameBatch) -> Int64s:
         """Draw an action per game; the bias is below one in ten million."""
         self._counters += self._INCREMENT
         words = _splitmix64(self._counters) >> np.uint64(32)
-        return (words * np.uint64(len(ACTIONS)) >> np.uint64(32)).astype(np.int64)
+        return (words * self._actions >> np.uint64(32)).astype(np.int64)
 
 
 class ReactDefender:
@@ -111,34 +124,49 @@ class ReactDefender:
 
     def __init__(self, response: str) -> None:
         """Respond with `Remove` or with `Restore`."""
-        self._responses = np.array([action_index(f"{response} {host}") for host in HOSTS])
+        self._response = response
 
     def begin(self, batch: GameBatch) -> None:
         """Reset the memory: no game was monitored yet."""
+        self._monitor = _first_action(batch, "Monitor", "react")
+        first = _first_action(batch, self._response, "react")
+        most = max(len(scenario.hosts) for scenario in batch.scenarios)
+        # Response by scenario and host; -1: the host is ignored.
+        self._responses = np.full((len(batch.scenarios), most), -1)
+        for row, scenario in zip(self._responses, batch.scenarios, strict=True):
+            watched = np.flatnonzero(_watched_hosts(scenario))
+            row[watched] = first + scenario.slots(batch.layout)[watched]
         self._monitored = np.zeros(batch.games, np.bool_)
 
     def act(self, batch: GameBatch) -> Int64s:
         """Respond where an exploit was detected while monitoring, monitor elsewhere."""
-        targets = batch.moves["red_target"]
-        alarmed = self._monitored & (batch.moves["detected"] == 1) & (targets != USER0)
+        detected = self._monitored & (batch.moves["detected"] == 1)
+        targets = np.where(detected, batch.moves["red_target"], 0)
+        responses: Int64s = self._responses[batch.scenario_ids, targets]
+        alarmed = detected & (responses >= 0)
         self._monitored = ~alarmed
-        return np.where(alarmed, self._responses[targets], MONITOR)
+        return np.where(alarmed, responses, self._monitor)
 
 
 class RotationDefender:
     """Repeats one cycle: Monitor, then Restore on every host except User0."""
 
-    _CYCLE = (MONITOR, *(action_index(f"Restore {host}") for host in HOSTS if host != "User0"))
-
-    def begin(self, _batch: GameBatch) -> None:
+    def begin(self, batch: GameBatch) -> None:
         """Start at the beginning of the cycle."""
+        monitor = _first_action(batch, "Monitor", "restore-rotation")
+        first = _first_action(batch, "Restore", "restore-rotation")
+        self._cycles = [
+            np.array([monitor, *(first + slots[[name != USER0 for name in scenario.hosts]])])
+            for scenario in batch.scenarios
+            for slots in [scenario.slots(batch.layout)]
+        ]
         self._step = 0
 
     def act(self, batch: GameBatch) -> Int64s:
-        """The next action of the cycle, in every game."""
-        action = self._CYCLE[self._step % len(self._CYCLE)]
+        """The next action of the cycle of each game's network."""
+        actions = np.array([cycle[self._step % len(cycle)] for cycle in self._cycles])
         self._step += 1
-        return np.full(batch.games, action)
+        return actions[batch.scenario_ids]
 
 
 SCRIPTED: dict[str, Callable[[], Defender]] = {
@@ -148,6 +176,27 @@ SCRIPTED: dict[str, Callable[[], Defender]] = {
     "react-restore": lambda: ReactDefender("Restore"),
     "restore-rotation": RotationDefender,
 }
+
+
+def _first_action(batch: GameBatch, kind: str, defender: str) -> int:
+    """Index of the only action of a kind, or of the one on the first slot.
+
+    Raises:
+        ValueError: blue does not have it in all networks of the games.
+    """
+    for scenario in batch.scenarios:
+        if kind not in scenario.action_kinds:
+            raise ValueError(
+                f"the defender {defender} needs {kind}, {scenario.name} has no such action"
+            )
+    return action_table(batch.layout).first[kind]
+
+
+def _watched_hosts(scenario: Scenario) -> Bools:
+    """Hosts whose alarms the reacting defenders see and answer (docs/scenarios.md, section 8)."""
+    is_user0 = np.array([name == USER0 for name in scenario.hosts])
+    watched: Bools = ~is_user0 & np.array(scenario.monitored)
+    return watched
 
 
 def _splitmix64(counters: NDArray[np.uint64]) -> NDArray[np.uint64]:

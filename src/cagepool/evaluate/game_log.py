@@ -1,19 +1,31 @@
 """Games step by step: recorded for the replay of the report, or as a transcript in words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cagepool.evaluate.defenders import Defender
+from cagepool.evaluate.network_scores import NetworkScores, network_seeds
 from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
 from cagepool.evaluate.statistics import GameStatistics
-from cagepool.runs.schema import GamesFile, RecordedGame, RecordedTurn, Turn
+from cagepool.runs.schema import GamesFile, RecordedGame, RecordedNetwork, RecordedTurn, Turn
+from cagepool.scenarios import CAGE2, Scenario
 from cagepool.sim import Batch, BeliefConfig, BeliefFilter
 from cagepool.sim.belief import BELIEF_REDS
 from cagepool.sim.names import HOSTS
-from cagepool.sim.render import host_states, last_moves, last_targets, red_knowledge
-from cagepool.types import Bytes, Float64s
+from cagepool.sim.network_layout import network_plan
+from cagepool.sim.red_observation import red_knowledge
+from cagepool.sim.render import (
+    game_scenario,
+    host_states,
+    last_moves,
+    last_targets,
+    observed_hosts,
+)
+from cagepool.types import Float64s
 
 
 class TranscriptTurn(Turn, frozen=True, kw_only=True):
@@ -59,30 +71,97 @@ def _record_game(
     trial: Trial, red: str, title: str, index: int, statistics: GameStatistics
 ) -> RecordedGame:
     seed = game_seeds(trial, red)[index : index + 1]
+    batch = start_games(trial, red, seed)
     return RecordedGame(
         title=f"{title} game against {red}",
         red=red,
         seed=int(seed[0]),
         total=float(statistics.totals[index, -1]),
-        turns=_record_turns(start_games(trial, red, seed), statistics.actions[index]),
+        network=recorded_network(game_scenario(batch, 0)),
+        turns=record_turns(batch, statistics.actions[index]),
     )
 
 
-def _record_turns(batch: Batch, actions: Bytes) -> list[RecordedTurn]:
+def recorded_network(scenario: Scenario) -> RecordedNetwork | None:
+    """What the replay needs to draw a scenario; None for the built-in network."""
+    if scenario == CAGE2:
+        return None
+    plan = network_plan(scenario)
+    return RecordedNetwork(
+        name=scenario.name,
+        hash=scenario.hash,
+        hosts=list(scenario.hosts),
+        zones={zone: list(hosts) for zone, hosts in plan.zones.items()},
+        links=list(plan.links),
+        foothold=plan.foothold,
+        targets=list(plan.targets),
+        defender=plan.defender,
+    )
+
+
+def record_network_games(defender: Defender, trial: Trial, scores: NetworkScores) -> GamesFile:
+    """Record one game against each red on the networks of the median and of the worst total.
+
+    Each is the first game of the trial on that network.
+    """
+    games = []
+    for red, cells in scores.cells.items():
+        by_total = np.argsort(cells.sum(axis=1), kind="stable").tolist()
+        for number in dict.fromkeys([by_total[len(by_total) // 2], by_total[0]]):
+            network = trial.scenarios[number]
+            alone = replace(trial, scenarios=(network,))
+            batch = start_games(alone, red, network_seeds(trial, red, network)[:1])
+            title = f"{network.name} against {red}"
+            games.append(record_defender(defender, batch, trial.max_steps, title))
+    return GamesFile(hosts=list(HOSTS), edition=trial.edition, games=games)
+
+
+def record_defender(defender: Defender, batch: Batch, steps: int, title: str) -> RecordedGame:
+    """Play a defender in a batch of one game that has just begun, on any network.
+
+    Args:
+        defender: The defender.
+        batch: The game.
+        steps: Steps to play.
+        title: Title of the game in the replay.
+    """
+    defender.begin(batch)
+    turns = _record(batch, (int(defender.act(batch)[0]) for _ in range(steps)))
+    network = recorded_network(game_scenario(batch, 0))
+    total = sum(turn.reward for turn in turns)
+    return RecordedGame(title=title, total=total, network=network, turns=turns)
+
+
+def record_turns(batch: Batch, actions: NDArray[np.integer]) -> list[RecordedTurn]:
+    """Play actions of blue in a batch of one game that has just begun, and record each step."""
+    return _record(batch, map(int, actions))
+
+
+def _record(batch: Batch, actions: Iterable[int]) -> list[RecordedTurn]:
+    """Record one step per action; an action may depend on the game after the last one."""
     turns = []
-    settings = batch.config
-    belief = BeliefFilter(
-        1, BeliefConfig(edition=str(settings.edition), green=bool(settings.green), capacity=512)
-    )
+    belief = _belief_filter(batch)
     for step, action in enumerate(actions):
-        batch.step(np.array([action], np.int64))
-        belief.update(np.array([action], np.int64), batch.observations)
+        played = np.array([action], np.int64)
+        batch.step(played)
         moves, targets = last_moves(batch, 0), last_targets(batch, 0)
         states = host_states(batch, 0, red_knowledge(batch))
-        turns.append(
-            RecordedTurn(step=step, **moves, **targets, **states, **_believed_percents(belief))
-        )
+        believed: _BelievedPercents = {}
+        if belief is not None:
+            belief.update(played, batch.observations)
+            believed = _believed_percents(belief)
+        turns.append(RecordedTurn(step=step, **moves, **targets, **states, **believed))
     return turns
+
+
+def _belief_filter(batch: Batch) -> BeliefFilter | None:
+    """Filter of blue's exact belief, which there is for the built-in network only."""
+    if batch.scenarios != (CAGE2,):
+        return None
+    settings = batch.config
+    return BeliefFilter(
+        1, BeliefConfig(edition=str(settings.edition), green=bool(settings.green), capacity=512)
+    )
 
 
 class _BelievedPercents(TypedDict, total=False):
@@ -110,9 +189,9 @@ def _percents(probabilities: Float64s) -> list[int]:
 
 
 def _observed_bits(batch: Batch) -> dict[str, str]:
-    groups = batch.observations[0].astype(int).reshape(len(HOSTS), -1)
+    hosts, groups = game_scenario(batch, 0).hosts, observed_hosts(batch, 0)
     return {
         host: "{}{} {}{}".format(*bits)
-        for host, bits in zip(HOSTS, groups, strict=True)
+        for host, bits in zip(hosts, groups, strict=True)
         if bits.any()
     }

@@ -16,15 +16,24 @@ from cagepool.networks import (
     make_network,
     state_size,
 )
+from cagepool.scenarios import Layout
+from cagepool.sim.host_features import PlayedNetworks
 from cagepool.types import Arrays, Float32s
+
+ENTITY = "entity"
 
 
 class NetworkPolicy(Policy):
     """Chooses actions by a PyTorch network on the CPU, with a recurrent state per game."""
 
-    def begin(self, games: int) -> None:
+    @property
+    def layout(self) -> Layout | None:
+        """Layout that the games must have; an entity network plays any."""
+        return None if self.settings.ppo.network == ENTITY else super().layout
+
+    def begin(self, games: int, networks: PlayedNetworks | None = None) -> None:
         """Reset all histories and states: an episode starts in this many games."""
-        super().begin(games)
+        super().begin(games, networks)
         self._state = torch.zeros(games, state_size(self.network), device="cpu")
 
     def reset(self, ids: ArrayLike) -> None:
@@ -57,6 +66,7 @@ class NetworkPolicy(Policy):
             hidden=settings.hidden,
             critic_hidden=settings.critic_hidden or settings.hidden,
             activation=settings.activation,
+            hosts=None if self.networks is None else self.networks.blocks,
         )
         if not is_reference(settings.network):  # before memory is allocated for a stranger's sizes
             check_array_shapes(settings.network, self._spec, arrays)
@@ -65,5 +75,5 @@ class NetworkPolicy(Policy):
 
     def _check_sizes(self) -> None:
         sizes = (self._spec.features, self._spec.actions)
-        if self._is_cage and sizes != (self._encoder.size, self._encoder.n_choices):
+        if self._is_cage and sizes != self._expected_sizes():
             raise ValueError(f"a policy does not fit its settings: its sizes are {sizes}")

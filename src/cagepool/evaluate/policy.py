@@ -16,8 +16,16 @@ from numpy.typing import ArrayLike
 from cagepool import _core
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.defenders import GameBatch
+from cagepool.evaluate.trained_networks import TrainedNetworks
+from cagepool.scenarios import Layout
 from cagepool.sim.belief import BeliefConfig
 from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.sim.host_features import (
+    HostFeatureEncoder,
+    PlayedNetworks,
+    built_in_networks,
+    played_networks,
+)
 from cagepool.sim.names import MIX, OFFICIAL_REDS, red_weights
 from cagepool.types import Arrays, Bytes, Float32s, Int64s
 
@@ -42,6 +50,7 @@ class EnvSettings(Struct, frozen=True):
     id: str = ENVIRONMENT_ID
     max_steps: int = 100
     red_agent: str = MIX
+    scenario: str | None = None
     edition: str = "2.1"
     green: bool = False
     reward: str | None = None
@@ -114,16 +123,31 @@ class Policy:
         self._is_cage = self.settings.is_cage
         self._last_actions: Int64s | None = None
         self.moments = feature_moments(arrays)
+        self.networks = TrainedNetworks.from_arrays(arrays)
         self._load_weights(arrays)
-        self.begin(1)
+        if self.networks is None:
+            self.begin(1)
         self._check_sizes()
 
-    def begin(self, games: int) -> None:
-        """Reset all histories: an episode starts in this many games."""
+    @property
+    def layout(self) -> Layout | None:
+        """Layout that the games must have; None: that of their scenarios."""
+        return None if self.networks is None else self.networks.layout
+
+    def begin(self, games: int, networks: PlayedNetworks | None = None) -> None:
+        """Reset all histories: an episode starts in this many games.
+
+        Args:
+            games: Number of games.
+            networks: Networks that they play; by default the built-in one.
+
+        Raises:
+            ValueError: the policy cannot play these networks.
+        """
         self._last_actions = None
         if not self._is_cage:
             return
-        self._encoder = feature_encoder(self.settings, games)
+        self._encoder = self._make_encoder(games, networks)
         has_masks = self._encoder.config.action_masking
         self._rows: Float32s = np.zeros((games, self._encoder.size), np.float32)
         self._masks: Bytes | None = (
@@ -133,7 +157,7 @@ class Policy:
 
     def set_orders(self, order_numbers: Bytes) -> None:
         """Set the workflow order of each game, (games,); ignored without the order feature."""
-        if self._is_cage:
+        if self._is_cage and isinstance(self._encoder, FeatureEncoder):
             self._encoder.history[:, _core.HISTORY_ORDER_OFFSET] = order_numbers
 
     def reset(self, ids: ArrayLike) -> None:
@@ -172,7 +196,7 @@ class Policy:
         """Logits of the choices, -1e30 where masked; adds the observations to the histories."""
         if not self._is_cage:
             return self.forward(self._normalized(observations))
-        if len(observations) != len(self._rows):
+        if not hasattr(self, "_rows") or len(observations) != len(self._rows):
             self.begin(len(observations))
         self._advance(np.ascontiguousarray(observations))
         logits = self.forward(self._normalized(self._rows))
@@ -184,6 +208,30 @@ class Policy:
         for layer_weights, layer_biases in hidden:
             rows = self._activation(rows @ layer_weights + layer_biases)
         return rows @ weights + biases
+
+    def _make_encoder(
+        self, games: int, networks: PlayedNetworks | None
+    ) -> FeatureEncoder | HostFeatureEncoder:
+        if self.networks is None:
+            if networks is not None and not networks.is_built_in:
+                raise ValueError(
+                    "a policy of the built-in network plays no other network, got "
+                    f"{networks.scenarios[0].name}; --network entity trains one that does"
+                )
+            return feature_encoder(self.settings, games)
+        if networks is None:
+            networks = built_in_networks(games, self.layout)
+        if self.layout not in (None, networks.layout):
+            raise ValueError(
+                f"a policy with network {self.settings.ppo.network} must play the host slots of "
+                "its training, got others: evaluate it with --scenario"
+            )
+        return HostFeatureEncoder(
+            self.settings.features,
+            networks,
+            horizon=self.settings.env.max_steps,
+            kinds=self.networks.choice_kinds,
+        )
 
     def _load_weights(self, arrays: Arrays) -> None:
         self.layers = actor_layers(arrays)
@@ -206,9 +254,15 @@ class Policy:
         fits = all(left[1] == right[0] for left, right in pairwise(sizes))
         fits &= all(weights.shape[1:] == biases.shape for weights, biases in self.layers)
         if self._is_cage:
-            fits &= (sizes[0][0], sizes[-1][1]) == (self._encoder.size, self._encoder.n_choices)
+            fits &= (sizes[0][0], sizes[-1][1]) == self._expected_sizes()
         if not fits:
             raise ValueError(f"a policy does not fit its settings: its layers are {sizes}")
+
+    def _expected_sizes(self) -> tuple[int, int]:
+        """Inputs and choices by the settings."""
+        if self.networks is not None:
+            return self.networks.input_size, self.networks.choice_count
+        return self._encoder.size, self._encoder.n_choices
 
 
 class PolicyDefender:
@@ -220,7 +274,7 @@ class PolicyDefender:
 
     def begin(self, batch: GameBatch) -> None:
         """Reset all histories: an episode starts in every game of the batch."""
-        self.policy.begin(batch.games)
+        self.policy.begin(batch.games, played_networks(batch))
 
     def act(self, batch: GameBatch) -> Int64s:
         """The most probable action in every game."""

@@ -26,6 +26,7 @@ class ResolvedPolicy:
     run: Path | None = None  # run folder; none for policies from elsewhere
     checkpoint: str | None = None  # such as best-000120
     trained_on: str | None = None  # edition
+    scenario: str | None = None  # networks of the training; none: that of CAGE-2
     reward: str | None = None  # reward function of the training; none: the official reward
     order: str | None = None  # workflow order of the training
     knowledge: Literal["true", "observed"] = "true"  # of compliance in the training
@@ -107,6 +108,7 @@ def _trained_policy(folder: Path, which: str, network: str | None = None) -> Res
         run=folder,
         checkpoint=_checkpoint_name(runs.open_run(folder), which),
         trained_on=settings.env.edition,
+        scenario=settings.env.scenario,
         reward=settings.env.reward,
         order=settings.order.order,
         knowledge=settings.order.knowledge,

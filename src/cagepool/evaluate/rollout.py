@@ -9,6 +9,7 @@ import numpy as np
 
 from cagepool import _core
 from cagepool.evaluate.defenders import Defender, GameBatch
+from cagepool.scenarios import Layout, Scenario, resolve_scenarios
 from cagepool.sim import Batch, BatchConfig, orders
 from cagepool.sim.names import edition_code, red_bitmask
 from cagepool.types import Float64s, Seeds
@@ -16,6 +17,16 @@ from cagepool.types import Float64s, Seeds
 OFFICIAL_LENGTHS = (30, 50, 100)
 MAX_EPISODES = 10_000_000
 GAMES_AT_ONCE = 10_000
+
+
+def load_scenarios(names: str) -> tuple[Scenario, ...]:
+    """Scenarios of files, folders and suites, joined by commas.
+
+    Raises:
+        ValueError: one of them does not exist or cannot be played.
+    """
+    return resolve_scenarios([name.strip() for name in names.split(",")])
+
 
 OnProgress: TypeAlias = Callable[[float], None]
 """Called repeatedly with the number of games, or parts of games, played since the last call."""
@@ -39,6 +50,10 @@ class Trial:
     """Whether GreenAgent scans hosts."""
     seed: int = 0
     """Random seed; the games of a short trial are the first games of a longer one."""
+    scenarios: tuple[Scenario, ...] = ()
+    """Networks; game i plays network i modulo their number. None: the built-in one."""
+    layout: Layout | None = None
+    """Host slots and actions that the defender needs; none: those of the scenarios."""
     order: str | None = None
     """Workflow order with which compliance is measured; none: not measured."""
     knowledge: Literal["true", "observed"] = "true"
@@ -115,6 +130,8 @@ def start_games(trial: Trial, red: str, seeds: Seeds) -> Batch:
         order=trial.order,
         knowledge=trial.knowledge,
         definition=trial.definition,
+        scenario=trial.scenarios or None,
+        layout=trial.layout if trial.scenarios else None,
         autoreset="disabled",
     )
     batch = Batch(len(seeds), config)

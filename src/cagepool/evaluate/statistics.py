@@ -1,7 +1,7 @@
 """Statistics of played games: scores, loss by cause, use of actions, compliance."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -69,7 +69,9 @@ class ScoreTable:
             for red, by_length in self.scores.items()
             for length, score in by_length.items()
         ]
-        return TrialScores(**asdict(self.trial), scores=cells, total=self.total)
+        names = Trial.__dataclass_fields__.keys() & {*TrialScores.__struct_fields__}
+        settings = {name: getattr(self.trial, name) for name in names}
+        return TrialScores(**settings, scores=cells, total=self.total)
 
 
 @dataclass(frozen=True)

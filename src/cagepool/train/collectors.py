@@ -10,8 +10,10 @@ from cagepool import _core
 from cagepool._stages import stage
 from cagepool.envs.make import make_training_vec
 from cagepool.evaluate.policy import PolicySettings, feature_encoder
+from cagepool.evaluate.trained_networks import TrainedNetworks
 from cagepool.sim import orders
 from cagepool.sim.compliance import ComplianceTracker
+from cagepool.sim.host_features import HostFeatureEncoder, played_networks
 from cagepool.train.config import TrainConfig
 from cagepool.train.make_learner import make_actor
 from cagepool.train.rollout import (
@@ -44,6 +46,7 @@ class Collector(Protocol):
     """Collects rollouts, each with the policy at the time of its `start`."""
 
     shape: RolloutShape
+    networks: TrainedNetworks | None  # None: the built-in network, and inputs made for it
 
     @property
     def episodes(self) -> int:
@@ -86,6 +89,7 @@ class LocalCollector:
         # Double buffer: one rollout is filled while the update reads the other.
         self.worker = RolloutWorker(config, shard, buffers=1 + config.ppo.overlap)
         self.shape = self.worker.shape
+        self.networks = self.worker.networks
         self._executor = ThreadPoolExecutor(1) if config.ppo.overlap else None
         self._pending: Future[CollectedRollout] | None = None
         self._start_snapshot: Snapshot = ({}, {})  # of the pending rollout
@@ -158,6 +162,11 @@ class RolloutWorker:
             n_envs, config.env.id, config.env.vector_backend, _game_settings(config)
         )
         encoder = _encoder(config, self._envs)
+        self.networks = (
+            TrainedNetworks.from_encoder(encoder)
+            if isinstance(encoder, HostFeatureEncoder)
+            else None
+        )
         self.sampler = EnvSampler(
             self._envs,
             encoder,
@@ -180,6 +189,7 @@ class RolloutWorker:
             encoder.n_choices,
             masked,
             _critic_features(config, encoder),
+            encoder.blocks if isinstance(encoder, HostFeatureEncoder) else None,
         )
         self.actor = make_actor(config.ppo, self.shape)
         self.buffers = [Rollout(self.shape) for _ in range(buffers)]
@@ -291,6 +301,8 @@ def _game_settings(config: TrainConfig) -> dict[str, Any]:
         "edition": config.env.edition,
         "green": config.env.green,
     }
+    if config.env.scenario is not None:
+        game |= {"scenario": config.env.scenarios, "scenario_per": "episode"}
     if config.env.reward is not None:
         game["reward"] = config.env.reward
     if not config.order.has_orders:
@@ -323,6 +335,10 @@ def _critic_features(config: TrainConfig, encoder: Encoder) -> int:
 
 
 def _encoder(config: TrainConfig, envs: Any) -> Encoder:
+    if config.sees_hosts:
+        return HostFeatureEncoder(
+            config.features, played_networks(envs.batch), horizon=config.env.max_steps
+        )
     if config.env.is_cage:
         return feature_encoder(PolicySettings.from_dict(config.as_dict()), envs.num_envs)
     size = int(np.prod(envs.single_observation_space.shape))

@@ -2,24 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type_hints
-
-import numpy as np
 
 from cagepool import _core
 from cagepool._lookup import is_reference, suggestion
 from cagepool.envs.make import Backend
 from cagepool.envs.registration import ENVIRONMENT_ID
 from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool.evaluate.rollout import load_scenarios
+from cagepool.scenarios import Scenario
 from cagepool.sim import orders
-from cagepool.sim.features import FeatureConfig, action_set, parse_biases
+from cagepool.sim.features import FeatureConfig, parse_biases
+from cagepool.sim.host_features import ACTION_SETS as HOST_ACTION_SETS
 from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS, has_red_weights, red_shares
-from cagepool.types import Float32s
 
 TrainBackend: TypeAlias = Literal[Backend, "ray"]
 Edition: TypeAlias = Literal["2.1", "leaderboard"]
 Settings: TypeAlias = Mapping[str, Mapping[str, Any]]  # values by group and name
-NETWORKS = ("mlp", "gru")
+NETWORKS = ("mlp", "gru", "entity")
 TRACKERS = ("tensorboard", "wandb")
 DEFAULT_TRACKERS = ("tensorboard",)
 
@@ -49,6 +50,9 @@ class EnvConfig:
     """B_lineAgent, RedMeanderAgent, SleepAgent (or b_line, meander, sleep), or mix (all three).
     Several names are joined by +. With several agents, each episode draws one: with equal
     probability, or by weights as in b_line:0.48+meander:0.48+sleep:0.04."""
+    scenario: str | None = None
+    """Networks to play, drawn per episode: a YAML file, a folder of them, or a suite such as
+    cage2/users:train; several are joined by commas. By default the network of CAGE-2."""
     edition: Edition = "2.1"
     """2.1: the CybORG release that is installed today.
     leaderboard: the release behind the published scores."""
@@ -114,6 +118,15 @@ class EnvConfig:
                 f"got {self.lengths!r}"
             )
         return tuple(sorted({min(int(part), self.max_steps) for part in parts}))
+
+    @cached_property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """The networks to play; none: the built-in one.
+
+        Raises:
+            ValueError: a file or suite does not exist or cannot be played.
+        """
+        return () if self.scenario is None else load_scenarios(self.scenario)
 
     @property
     def is_cage(self) -> bool:
@@ -182,9 +195,11 @@ class PpoConfig:
     Off: rewards have the scale of the environment."""
     network: str = "mlp"
     """mlp: actor and critic are separate MLPs. gru: recurrent, the policy has a memory.
+    entity: weights shared by all hosts, plays networks of any size (docs/training.md).
     module:Class: your own PyTorch network (docs/own-networks.md)."""
     hidden: tuple[int, ...] = (64, 64)
-    """Widths of the hidden layers. gru: the last one is the width of the memory."""
+    """Widths of the hidden layers. gru: the last one is the width of the memory.
+    entity: the last one is the width of the heads, the others are those of the host encoder."""
     critic_hidden: tuple[int, ...] = ()
     """Widths of the critic's hidden layers. By default those of hidden."""
     activation: Literal["tanh", "relu"] = "tanh"
@@ -340,6 +355,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Check settings of different groups against each other."""
         _check_choices("features", self.features)
+        if self.sees_hosts:
+            self._check_host_features()
         if self.features.belief and not self.env.is_cage:
             raise ValueError(f"features.belief needs CAGE-2, got env.id {self.env.id}")
         if self.features.critic_inputs == "true" and not self.env.is_native:
@@ -362,6 +379,33 @@ class TrainConfig:
         if self.order.order is not None and not (self.env.is_native or self.has_true_states):
             raise ValueError(
                 f"an order needs {ENVIRONMENT_ID}, or cyborg with env.backend workers, {given}"
+            )
+
+    def _check_host_features(self) -> None:
+        """Check what does not work host by host, or outside of the built-in network."""
+        what = "env.scenario" if self.env.scenario is not None else "ppo.network entity"
+        given = f"got {self.env.id} with {self.env.backend}"
+        if self.env.id != ENVIRONMENT_ID or self.env.backend not in ("auto", "native"):
+            raise ValueError(
+                f"{what} needs {ENVIRONMENT_ID} with env.backend auto or native, {given}"
+            )
+        refused = {
+            "features.belief": self.features.belief,
+            "features.critic_inputs true": self.features.critic_inputs == "true",
+            "features.action_masking off": not self.features.action_masking,
+            "an order": self.order.has_orders,
+            "ppo.normalize_observations": self.ppo.normalize_observations,
+        }
+        for name, is_given in refused.items():
+            if is_given:
+                raise ValueError(
+                    f"{what} does not work with {name}, which needs the inputs of the built-in "
+                    "network of CAGE-2"
+                )
+        if self.features.actions not in HOST_ACTION_SETS:
+            raise ValueError(
+                f"{what} needs features.actions {', '.join(HOST_ACTION_SETS)}; "
+                f"got {self.features.actions}"
             )
 
     @classmethod
@@ -409,13 +453,9 @@ class TrainConfig:
         )
 
     @property
-    def start_biases(self) -> Float32s | None:
-        """Initial bias of each choice of the policy; None: all 0."""
-        if self.ppo.start_bias is None:
-            return None
-        by_kind = parse_biases(self.ppo.start_bias)
-        kinds = (_core.blue_action(int(action))[0] for action in action_set(self.features.actions))
-        return np.array([by_kind.get(kind, 0.0) for kind in kinds], np.float32)
+    def sees_hosts(self) -> bool:
+        """Whether the policy's inputs are made host by host, for networks of any size."""
+        return self.env.scenario is not None or self.ppo.network == "entity"
 
     @property
     def has_true_states(self) -> bool:

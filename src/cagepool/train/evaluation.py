@@ -2,11 +2,13 @@
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cagepool.evaluate.load import make_policy
+from cagepool.evaluate.network_scores import spread_evenly
 from cagepool.evaluate.policy import MLP, Policy, PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals, game_seeds, play_steps
 from cagepool.evaluate.statistics import mean_score
@@ -43,8 +45,11 @@ def evaluate_weights(config: TrainConfig, weights: Arrays) -> PeriodicScore:
         edition=config.env.edition,
         green=config.env.green,
         seed=PERIODIC_SEED,
+        scenarios=spread_evenly(config.env.scenarios, config.run.n_eval_episodes),
     )
-    defender = PolicyDefender(training_policy(weights, config))
+    policy = training_policy(weights, config)
+    trial = replace(trial, layout=policy.layout)
+    defender = PolicyDefender(policy)
     totals = [episode_totals(defender, trial, red) for red in red_class_names(config.env.red_agent)]
     scores = np.mean([by_length.mean(1) for by_length in totals], axis=0)
     returns = np.mean([by_length[:, -1] for by_length in totals], axis=0)
@@ -90,7 +95,7 @@ class _NativePolicy(Policy):
 
     def __init__(self, weights: Arrays, config: TrainConfig) -> None:
         super().__init__(weights, config.as_dict())
-        shape = RolloutShape(0, 0, self._encoder.size, self._encoder.n_choices, masked=False)
+        shape = RolloutShape(0, 0, *self._expected_sizes(), masked=False)
         self._actor = NativeActor(config.ppo, shape)
         self._actor.load_weights(weights)
 

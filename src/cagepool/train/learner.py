@@ -97,6 +97,11 @@ class Learner(Protocol):
             Loss terms and the norm of the actor's gradient before clipping.
         """
 
+    def gradient(
+        self, transitions: Transitions, rows: Int64s, coefficients: LossCoefficients, /
+    ) -> tuple[LossTerms, Arrays]:
+        """Loss terms of a minibatch, and the gradient of its loss before clipping, by name."""
+
     def arrays(self) -> Arrays:
         """Weights and optimizer state by their names in a checkpoint."""
 

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from cagepool._optional import require
 from cagepool._stages import stage
+from cagepool.evaluate.trained_networks import TrainedNetworks
+from cagepool.scenarios import CAGE2
 from cagepool.train.collectors import CollectedRollout, Collector, LocalCollector, SeedStreams
 from cagepool.train.config import PpoConfig, TrainConfig
-from cagepool.train.initialization import set_start_biases
+from cagepool.train.initialization import set_start_biases, start_biases
 from cagepool.train.learner import (
     Learner,
     LossCoefficients,
@@ -66,17 +68,20 @@ class Trainer:
         self.number = 0
         self.episodes = 0  # ended in the rollouts of all updates so far
         self.collector = _make_collector(config)
+        self._networks = self.collector.networks
         seeds = SeedStreams.from_seed(config.run.seed)
         weights_seed = int(seeds.weights.generate_state(1)[0])
         self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
-        if config.start_biases is not None:
-            set_start_biases(self.learner, config.start_biases)
+        biases = start_biases(config, self.collector.shape)
+        if biases is not None:
+            set_start_biases(self.learner, biases, self.collector.shape)
         self.normalization = make_normalization(config.ppo, self.collector.shape)
         self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
 
     def weights(self) -> Arrays:
         """What the policy needs to play: weights and, if normalized, moments of its inputs."""
-        return self.learner.weights() | self.normalization.weights()
+        networks = {} if self._networks is None else self._networks.to_arrays()
+        return self.learner.weights() | self.normalization.weights() | networks
 
     def updates(self) -> Iterator[Update]:
         """Train until all episodes have ended; yields after every update."""
@@ -118,10 +123,21 @@ class Trainer:
         arrays, state = self.collector.state()
         shuffle_rng = self.ppo.rng.bit_generator.state
         state = {**state, "update": self.number, "shuffle_rng": shuffle_rng}
-        return {**arrays, **self.learner.arrays(), **self.normalization.arrays()}, state
+        networks = {} if self._networks is None else self._networks.to_arrays()
+        learned = {**self.learner.arrays(), **self.normalization.arrays()}
+        return {**arrays, **learned, **networks}, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
-        """Continue from a saved state; a rollout that was pending is collected again."""
+        """Continue from a saved state; a rollout that was pending is collected again.
+
+        Raises:
+            ValueError: the scenarios have changed.
+        """
+        if TrainedNetworks.from_arrays(arrays) != self._networks:
+            raise ValueError(
+                f"the scenarios {self.config.env.scenario or CAGE2.name} have changed since the "
+                "start of the run"
+            )
         self.number = state["update"]
         self.episodes = state["episodes"]
         self.ppo.rng.bit_generator.state = state["shuffle_rng"]

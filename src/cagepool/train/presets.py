@@ -27,6 +27,27 @@ _SCORE: Settings = {
     },
 }
 
+# The same objective for networks of any size, which have no belief.
+_NETWORKS: Settings = {
+    "env": {
+        "n_envs": 256,
+        "lengths": "30,50,100",
+        "red_agent": "b_line:0.48+meander:0.48+sleep:0.04",
+    },
+    "ppo": {
+        "network": "entity",
+        "hidden": [48, 48],
+        "critic_hidden": [32, 32],
+        "activation": "relu",
+        "n_epochs": 2,
+        "n_minibatches": 16,
+        "gamma": 1.0,
+        "start_bias": "Restore=-2",
+    },
+    "features": {"clock": True, "hosts_restored": True},
+    "run": {"total_episodes": 150_000},
+}
+
 PRESETS: Mapping[str, Settings] = {
     "minutes": merge_settings(_SCORE, {"run": {"total_episodes": 100_000}}),
     "best": merge_settings(
@@ -37,6 +58,7 @@ PRESETS: Mapping[str, Settings] = {
             "run": {"total_episodes": 400_000, "n_evals": 40, "n_eval_episodes": 2000},
         },
     ),
+    "networks": _NETWORKS,
 }
 
 

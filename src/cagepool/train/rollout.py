@@ -13,7 +13,8 @@ from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.native import NativeVectorEnv
 from cagepool.sim.compliance import ComplianceTracker
 from cagepool.sim.features import FeatureEncoder
-from cagepool.types import Arrays, Bools, Bytes, Float32s, Infos, Int64s
+from cagepool.sim.host_features import HostFeatureEncoder
+from cagepool.types import Arrays, Bools, Bytes, Float32s, HostBlocks, Infos, Int64s
 
 State: TypeAlias = dict[str, Any]  # JSON values of a checkpoint, beside its arrays
 
@@ -28,6 +29,7 @@ class RolloutShape:
     actions: int
     masked: bool  # whether it holds action masks
     critic_features: int = 0  # 0: the critic sees `features`
+    hosts: HostBlocks | None = None  # of the features; None: they are not made of hosts
 
 
 class Rollout:
@@ -246,6 +248,7 @@ class EnvSampler:
     def reset(self, seed: int, rollout: Rollout) -> None:
         """Reset the environments and write the first features."""
         observations, _ = self.envs.reset(seed=seed)
+        self.encoder.reset(np.arange(self.envs.num_envs))
         self._encode(_as_floats(observations), rollout, 0)
 
     def collect(self, actor: Actor, rollout: Rollout) -> FinishedEpisodes:
@@ -274,10 +277,12 @@ class EnvSampler:
         """
         step = rollout.steps
         policy = actor.core_policy
+        core = self.envs.batch.core if isinstance(self.envs, NativeVectorEnv) else None
         if (
             policy is None
             or not isinstance(self.encoder, FeatureEncoder)
             or not isinstance(self.envs, NativeVectorEnv)
+            or not isinstance(core, _core.Batch)
             or self.encoder.belief is not None
             or self.has_reward_function
             or is_recording()
@@ -290,7 +295,7 @@ class EnvSampler:
         end = step + steps
         rollout.counted[step:end] = self._active
         rollout.dones[step:end] = False
-        self.envs.batch.core.play_rollout(
+        core.play_rollout(
             actor=policy.actor,
             parameters=policy.parameters,
             encoder=self.encoder.core,
@@ -318,7 +323,7 @@ class EnvSampler:
             "collector.lengths": self._lengths.copy(),
             "collector.active": self._active.copy(),
         }
-        if isinstance(self.encoder, FeatureEncoder):
+        if isinstance(self.encoder, FeatureEncoder | HostFeatureEncoder):
             arrays |= {f"collector.{name}": a for name, a in self.encoder.state().items()}
         if isinstance(self.envs, NativeVectorEnv):
             games = self.envs.save(np.arange(self.envs.num_envs))
@@ -354,15 +359,15 @@ class EnvSampler:
         self._returns[:] = arrays["collector.returns"]
         self._lengths[:] = arrays["collector.lengths"]
         self._active[:] = arrays["collector.active"]
-        if isinstance(self.encoder, FeatureEncoder):
-            self.encoder.restore(
-                {name.removeprefix("collector."): array for name, array in arrays.items()}
-            )
         bounds = np.cumsum(arrays["collector.game_sizes"])[:-1]
         games = [game.tobytes() for game in np.split(arrays["collector.games"], bounds)]
         if len(games) != self.envs.num_envs:
             raise ValueError(f"there must be {self.envs.num_envs} saved games, got {len(games)}")
         self.envs.restore(np.arange(len(games)), games)
+        if isinstance(self.encoder, FeatureEncoder | HostFeatureEncoder):
+            self.encoder.restore(
+                {name.removeprefix("collector."): array for name, array in arrays.items()}
+            )
         self._encode(_as_floats(self.envs.observations), rollout, 0)
 
     def _sample_actions(

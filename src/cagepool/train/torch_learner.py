@@ -14,6 +14,7 @@ from cagepool import _core
 from cagepool._stages import stage
 from cagepool.networks import (
     SIZES,
+    EntityNetwork,
     MlpNetwork,
     NetworkInputs,
     NetworkOutputs,
@@ -253,7 +254,7 @@ class TorchLearner:
         if critic_features is not None:
             critic = critic_features[: len(features)]
             critic_rows = _to_tensor(critic.reshape(1, -1, critic.shape[-1]), self._device)
-        if isinstance(self._network, MlpNetwork):
+        if isinstance(self._network, MlpNetwork | EntityNetwork):
             values = self._network.values(critic_rows)
         else:
             state = rows.new_zeros(rows.shape[1], 0)
@@ -433,6 +434,7 @@ def network_spec(config: PpoConfig, shape: RolloutShape) -> NetworkSpec:
         hidden=config.hidden,
         critic_hidden=config.critic_hidden or config.hidden,
         activation=config.activation,
+        hosts=shape.hosts,
     )
 
 

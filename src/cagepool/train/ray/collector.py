@@ -8,6 +8,7 @@ import numpy as np
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
+from cagepool.evaluate.trained_networks import TrainedNetworks
 from cagepool.train.collectors import (
     CollectedRollout,
     RolloutWorker,
@@ -46,6 +47,7 @@ class RayCollector:
             shapes = [worker.wait_started() for worker in self._workers]
             self._stack = started.pop_all()
         first = shapes[0]
+        self.networks: TrainedNetworks | None = None  # TrainConfig refuses scenarios with Ray
         self.shape = replace(first, n_envs=sum(shape.n_envs for shape in shapes))
         self._rollout = Rollout(self.shape)
         self._weights: Any = None  # object reference to the weights of the pending rollout

@@ -26,8 +26,14 @@ class RayExecutor:
     A training gives the same results wherever and however often it starts.
     """
 
-    def __init__(self, max_tasks: int) -> None:
-        """Use the connected cluster, or start a local one."""
+    def __init__(self, max_tasks: int, train: Callable[[runs.Run], object] = runner.train) -> None:
+        """Use the connected cluster, or start a local one.
+
+        Args:
+            max_tasks: Trainings at a time in a local cluster.
+            train: Trains a run in its folder, to the end.
+        """
+        self._train = train
         self._stack = ExitStack()
         self._stack.enter_context(cluster_connection(None, max_tasks))
         self._tasks: dict[Path, Any] = {}  # Ray's references have no types
@@ -74,16 +80,16 @@ class RayExecutor:
         self.close()
 
     def _start_task(self, path: Path) -> None:
-        task: Any = ray.remote(_train).options(max_retries=0, scheduling_strategy="SPREAD")
-        self._tasks[path] = task.remote(path.name, self._inputs[path])
+        task: Any = ray.remote(_run_task).options(max_retries=0, scheduling_strategy="SPREAD")
+        self._tasks[path] = task.remote(path.name, self._inputs[path], self._train)
 
 
-def _train(name: str, inputs: Files) -> Files:
+def _run_task(name: str, inputs: Files, train: Callable[[runs.Run], object]) -> Files:
     """Train the run of this name in a temporary folder; returns the files of its run folder."""
     with TemporaryDirectory() as folder:
         _write_files(Path(folder), inputs)
         run = runs.open_run(Path(folder) / name)
-        runner.train(run)
+        train(run)
         return _read_files(run.path, run.path)
 
 
