@@ -20,7 +20,7 @@ LAYERS = (
     ("share",),
     ("report",),
     ("bench",),
-    ("search",),
+    ("search", "study"),
     ("train",),
     ("integrations", "compat"),
     ("cyborg.agent", "cyborg.engine", "cyborg.parity"),
@@ -29,6 +29,7 @@ LAYERS = (
     ("jax",),
     ("cyborg.dict_state",),
     ("sim",),
+    ("scenarios",),
     ("_core",),
 )
 # Packages whose top only re-exports, on first use, names of the layers inside.
@@ -54,7 +55,7 @@ HOMES = {
     "rich": ("cagepool.cli",),
     "safetensors": ("cagepool.runs",),
     "sb3_contrib": ("cagepool.integrations.sb3", "cagepool.integrations.sb3_models"),
-    "scipy": ("cagepool.bench",),
+    "scipy": ("cagepool.bench", "cagepool.study"),
     "sklearn": ("cagepool.search",),
     "stable_baselines3": (
         *("cagepool.integrations.sb3", "cagepool.integrations.sb3_models"),
@@ -67,6 +68,7 @@ HOMES = {
     ),
     "tyro": ("cagepool.cli",),
     "wandb": ("cagepool.train.tracking",),
+    "yaml": ("cagepool.scenarios.yaml_reader", "cagepool.scenarios.file_writer"),
 }
 
 
@@ -75,7 +77,7 @@ HOMES = {
 COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool._lookup")
 # Libraries that are used where a user has them: CybORG is on no registry; gymnax pins Gymnasium.
 NOT_DECLARED = ("CybORG", "gymnax")
-MAX_MODULES = 185
+MAX_MODULES = 240
 
 # Extras whose libraries a package may import; a package without an entry needs none. A bench that
 # compares with a library of another extra checks first that it is installed.
@@ -93,6 +95,7 @@ EXTRAS = {
     "report": ("report",),
     "sim.frames": ("render",),
     "search": ("search",),
+    "study": ("study",),
     "share.dataset": ("minari",),
     "share.network_onnx": ("export",),
     "share.onnx_export": ("export",),
@@ -107,6 +110,7 @@ DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "stable_baselines3": "stable-baselines3",
     "tree": "dm-tree",
+    "yaml": "pyyaml",
 }
 PROJECT = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

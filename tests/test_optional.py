@@ -111,3 +111,12 @@ def test_a_policy_asks_for_safetensors_and_not_for_pytorch() -> None:
 
     sentence = "a policy needs safetensors: pip install safetensors"
     assert done.stderr.splitlines()[-1] == f"cagepool._optional.MissingExtraError: {sentence}"
+
+
+def test_a_scenario_file_asks_for_pyyaml_and_a_generated_network_does_not() -> None:
+    program = "from cagepool import Scenario; Scenario.generate(1); Scenario.load('x.yaml')"
+
+    done = python("-c", WITHOUT.format(library="yaml") + program)
+
+    sentence = "a scenario file needs pyyaml: pip install pyyaml"
+    assert done.stderr.splitlines()[-1] == f"cagepool._optional.MissingExtraError: {sentence}"

@@ -27,7 +27,8 @@ from tests.test_documents import CODE_BLOCK, PAGES, ROOT, page_name
 AFTER_COMMANDS = "<!-- after the commands -->\n"  # before code that needs their files
 PYTHON_BLOCK = re.compile(rf"^(?<!{AFTER_COMMANDS})```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SAVED_FILE = re.compile(
-    r"Save this as `(\w+\.py)`.*?^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE
+    r"Save this as `(\w+\.(?:py|toml))`.*?^```(?:python|toml)\n(.*?)^```$",
+    re.DOTALL | re.MULTILINE,
 )
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)  # language, content
 PLACEHOLDER = re.compile(r"…|\b[A-Z]+\b|\[")
@@ -63,9 +64,11 @@ PAGES_WITH_CODE = [
     ("docs/ray.md", "-", RAY),
     ("docs/reference/runs.md", "Score(mean=-", NO_MARKS),
     ("docs/reference/train.md", "True [-", NO_MARKS),
+    ("docs/scenarios.md", "cage2/users:test/17", NO_MARKS),
     ("docs/sharing.md", "of 10000 actions are those of the policy", NO_MARKS),
+    ("docs/study.md", "P(improvement) = ", NO_MARKS),
     ("docs/tracking.md", "return after", NO_MARKS),
-    ("docs/tutorials/compare-settings.md", "+5.3 ± 2.6", NO_MARKS),
+    ("docs/tutorials/compare-settings.md", "+5.3 [-2.0, 12.5]", NO_MARKS),
     ("docs/tutorials/learning-red.md", "learned red: -2", SOAK),
     ("docs/tutorials/own-environment.md", "restarts per environment", SLOW),
     ("docs/tutorials/own-network.md", "12780 parameters", NO_MARKS),
@@ -163,7 +166,12 @@ PAGES_TO_EXECUTE = (
     *("evaluation", "playing", "profiling", "reports", "search", "training"),
     *("datasets", "sharing"),
     *("getting-started", "own-networks", "tutorials/train-and-score", "tutorials/own-network"),
-    *("tutorials/own-environment", "tutorials/compare-settings", "tutorials/workflow-search"),
+    *(
+        "tutorials/own-scenario",
+        "tutorials/own-environment",
+        "tutorials/compare-settings",
+        "tutorials/workflow-search",
+    ),
 )
 REFUSED = (["report", "docs"], ["play", "--blue", "react-restor"])  # to show the message
 

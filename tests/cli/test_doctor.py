@@ -52,7 +52,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(self_check, "CHECKS", checks)
 
 
-NEED_TORCH = {"train", "search", "ray", "export", "wandb"}
+NEED_TORCH = {"train", "search", "ray", "export", "wandb", "study"}
 
 
 def extra_lines(text: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from tests.cli.command import cagepool
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "command must be one of train, search, play, .*; got none"),
+        ((), "command must be one of train, study, search, play, .*; got none"),
         (("plai",), "command must be one of .*; got 'plai', did you mean play\\?"),
         (("--versoin",), "unknown flag --versoin, did you mean --version\\?"),
         (("play", "--epsodes", "3"), "unknown flag --epsodes, did you mean --episodes\\?"),

@@ -18,6 +18,7 @@ REFERENCE = ROOT / "docs" / "reference"
 PUBLIC_PACKAGES = (
     "cagepool",
     "cagepool.envs",
+    "cagepool.scenarios",
     "cagepool.sim",
     "cagepool.evaluate",
     "cagepool.cyborg",

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cagepool import runs
-from cagepool.evaluate.game_log import record_games
+from cagepool import Scenario, runs
+from cagepool.evaluate.game_log import record_games, record_turns, recorded_network
 from cagepool.evaluate.protocol import evaluate
 from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import Trial
+from cagepool.runs.schema import GamesFile, RecordedGame
+from cagepool.sim import Batch, BatchConfig
+from cagepool.sim.names import HOSTS
 from cagepool.train.config import TrainConfig
 
 UPDATES = 240
@@ -57,6 +60,24 @@ def evaluated(path: Path, *, blue: str = "restore-rotation", **settings: Any) ->
     (path / "evaluation.json").write_text(evaluation)
     (path / "games.json").write_text(games)
     return path
+
+
+def with_networks(path: Path, *scenarios: Scenario, steps: int = 30) -> Path:
+    """An evaluated run whose games are of these networks, against B_lineAgent."""
+    evaluated(path)
+    games = [_recorded(scenario, steps) for scenario in scenarios]
+    (path / "games.json").write_text(runs.to_json(GamesFile(hosts=list(HOSTS), games=games)))
+    return path
+
+
+def _recorded(scenario: Scenario, steps: int) -> RecordedGame:
+    batch = Batch(1, BatchConfig(scenario=scenario, red="B_lineAgent", green=True))
+    batch.reset(np.zeros(1, np.uint64))
+    actions = np.random.default_rng(0).integers(0, len(scenario.actions), steps)
+    turns = record_turns(batch, actions)
+    title, total = f"game on {scenario.name}", sum(turn.reward for turn in turns)
+    network = recorded_network(scenario)
+    return RecordedGame(title=title, total=total, network=network, turns=turns)
 
 
 @functools.cache

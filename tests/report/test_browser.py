@@ -13,10 +13,12 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from cagepool.envs import Cage2Env
 from cagepool.report import write_report
+from cagepool.scenarios import CAGE2
 from cagepool.sim import frames
 from cagepool.sim.names import action_index
 from cagepool.sim.network_layout import CARD, CELL, wide_layout
 from tests.report import run_folders
+from tests.scenarios.files import sample
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
@@ -330,3 +332,32 @@ def test_no_number_in_a_bar_is_cut(browser: Browser, report: Path, width: int) -
     page.close()
     assert shown
     assert all(number <= room for number, room in shown)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page about games on networks of 6, 13 and 64 hosts."""
+    root = tmp_path_factory.mktemp("networks")
+    run = run_folders.with_networks(root / "run", sample("tiny"), CAGE2, sample("wide64"))
+    write_report([run], root / "report.html")
+    return root / "report.html"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_replay_draws_the_network_of_each_game(
+    browser: Browser, networks: Path, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    watched = Watched(page, networks)
+    for game, (hosts, subnets) in enumerate([(6, 3), (13, 3), (64, 3)]):
+        page.select_option("#game", str(game))
+        page.locator("#slider").fill("20")
+        drawing = page.locator("#network svg")
+        expect(drawing).to_have_attribute(
+            "aria-label", f"Network of {hosts} hosts in {subnets} subnets"
+        )
+        assert page.locator("#network [data-host]").count() == hosts
+        assert page.locator("#network .tag").count() >= 2
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+    assert watched.complaints == []

@@ -10,6 +10,7 @@ import pytest
 from cagepool.report import write_report
 from cagepool.report.run_data import short_names
 from tests.report import run_folders
+from tests.scenarios.files import sample
 
 
 def render_page(*runs: Path) -> str:
@@ -111,6 +112,28 @@ def test_games_that_cannot_be_drawn_are_refused(
 ) -> None:
     run = run_folders.evaluated(tmp_path / "run")
     change(run / "games.json", **wrong)
+    with pytest.raises(ValueError, match=sentence):
+        render_page(run)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"zones": {"User": ["User0"]}}, "must have each host of tiny in one zone"),
+        ({"foothold": "Printer"}, "must have each host of tiny in one zone"),
+        ({"links": [["User0", "Printer"]]}, "must have each host of tiny in one zone"),
+        ({"hosts": [], "zones": {}}, "must have each host of tiny in one zone"),
+    ],
+    ids=["zone", "foothold", "link", "empty"],
+)
+def test_a_network_that_cannot_be_drawn_is_refused(
+    tmp_path: Path, wrong: dict[str, Any], sentence: str
+) -> None:
+    run = run_folders.with_networks(tmp_path / "run", sample("tiny"), steps=1)
+    render_page(run)
+    games = json.loads((run / "games.json").read_text())
+    games["games"][0]["network"].update(wrong)
+    (run / "games.json").write_text(json.dumps(games))
     with pytest.raises(ValueError, match=sentence):
         render_page(run)
 

@@ -24,6 +24,7 @@ from cagepool.bench.measure import (
 )
 from cagepool.bench.schema import Groups, Measurement, find
 from cagepool.envs import make_vec
+from cagepool.scenarios import CAGE2, Layout, Scenario
 from cagepool.sim import BELIEF_FEATURES, Batch, BatchConfig, BeliefConfig, BeliefFilter
 from cagepool.sim.names import OFFICIAL_REDS
 from cagepool.types import Int64s
@@ -33,6 +34,8 @@ FEW, MANY, MOST = 100, 4096, 65536  # games
 ORDER, ALIGNMENT = "critical_first", 30.0
 ACTION_SHIFT = 97
 ACTION_ROWS = 64  # drawn before the measurement
+NETWORK_SIZES = (10, 20, 30, 40, 50, 60)  # hosts
+NETWORKS = 1000
 WRITES_PER_UPDATE = 20  # of a belief: an update takes far longer than writing its features
 
 
@@ -71,7 +74,7 @@ def batch_timer(games: int, **settings: Any) -> Timer:
     """Return a timer of `Batch.step` with random actions."""
     batch = Batch(games, BatchConfig(**settings))
     batch.reset(np.arange(games, dtype=np.uint64))
-    return _step_timer(batch.step, games)
+    return _step_timer(batch.step, games, len(batch.layout.actions))
 
 
 def batch_contender(
@@ -83,6 +86,45 @@ def batch_contender(
         settings={"games": games, "red": red, "threads": threads, **more},
         steps_per_call=games,
         timer=batch_timer(games, red=red, threads=threads, **more),
+    )
+
+
+def network_contenders() -> list[Contender]:
+    """CAGE-2 compiled and by its tables, networks by size, and a thousand networks in one batch."""
+    by_tables = {"layout": Layout.of([CAGE2])}
+    one = Scenario.generate(0)
+    many = [Scenario.generate(seed) for seed in range(NETWORKS)]
+    layout = Layout.of(many)
+    return [
+        contender
+        for red in ATTACKERS
+        for contender in (
+            _network_contender("CAGE-2, compiled", red, len(CAGE2.hosts)),
+            _network_contender("CAGE-2, tables", red, len(CAGE2.hosts), **by_tables),
+            *(
+                _network_contender("generated", red, hosts, scenario=_network(hosts))
+                for hosts in NETWORK_SIZES
+            ),
+            _network_contender("one of many", red, len(one.hosts), scenario=one, layout=layout),
+            _network_contender("1,000 different", red, 0, scenario=many, layout=layout),
+        )
+    ]
+
+
+def _network(hosts: int) -> Scenario:
+    """A random network with as many hosts, a third of them servers."""
+    servers = (hosts - 3) // 3
+    users = hosts - servers - 3  # Defender, Op_Server0 and one Op_Host
+    return Scenario.generate(1, users=users, enterprise=servers, op_hosts=1)
+
+
+def _network_contender(name: str, red: str, hosts: int, **more: Any) -> Contender:
+    """Games of a network; `hosts` 0: of several sizes."""
+    return Contender(
+        name="Batch.step",
+        settings={"games": MANY, "red": red, "network": name, "hosts": hosts, "threads": 1},
+        steps_per_call=MANY,
+        timer=batch_timer(MANY, red=red, threads=1, **more),
     )
 
 
@@ -102,8 +144,25 @@ def cost(group: Sequence[Measurement], name: str = "Batch.step", **settings: obj
 
 def engine_ratios(groups: Groups) -> dict[str, float]:
     """Ratios that documents cite."""
-    ratios = (*_call_and_thread_ratios(groups), *_compliance_ratios(groups))
-    return {name: round(value, 3) for name, value in (*ratios, *_vector_env_ratios(groups))}
+    ratios = (
+        *_call_and_thread_ratios(groups),
+        *_compliance_ratios(groups),
+        *network_ratios(groups),
+        *_vector_env_ratios(groups),
+    )
+    return {name: round(value, 3) for name, value in ratios}
+
+
+def network_ratios(groups: Groups) -> Iterator[tuple[str, float]]:
+    """Ratios of the group `networks`."""
+    group = groups["networks"]
+    for red in ATTACKERS:
+        compiled = cost(group, red=red, network="CAGE-2, compiled")
+        tables = cost(group, red=red, network="CAGE-2, tables")
+        one = cost(group, red=red, network="one of many")
+        many = cost(group, red=red, network="1,000 different")
+        yield f"cost of CAGE-2 by tables / compiled, {red}", tables / compiled
+        yield f"rate of 1,000 networks / one, {red}", one / many
 
 
 def _groups() -> dict[str, list[Contender]]:
@@ -125,14 +184,17 @@ def _groups() -> dict[str, list[Contender]]:
             for contender in (batch(games, **more), _vector_env(games, **more))
         ],
         "options": [batch(MANY, **more) for more in options],
+        "networks": network_contenders(),
         "belief": belief_contenders(),
         "limit": [make(games) for make in (batch, _outputs_only) for games in (MANY, MOST)],
     }
 
 
-def _step_timer(step: Callable[[Int64s], object], games: int) -> Timer:
+def _step_timer(
+    step: Callable[[Int64s], object], games: int, actions_count: int = _core.ACTION_COUNT
+) -> Timer:
     """Return a timer of `step` whose loop adds as little as possible."""
-    actions = _random_actions(games)
+    actions = _random_actions(games, actions_count)
 
     def timer(calls: int, /) -> float:
         rows = list(islice(actions, calls))
@@ -144,10 +206,10 @@ def _step_timer(step: Callable[[Int64s], object], games: int) -> Timer:
     return timer
 
 
-def _random_actions(games: int) -> Iterator[Int64s]:
+def _random_actions(games: int, actions_count: int = _core.ACTION_COUNT) -> Iterator[Int64s]:
     """Overlapping slices of one array, which together use as much cache as one row."""
     actions = np.random.default_rng(0).integers(
-        0, _core.ACTION_COUNT, games + ACTION_ROWS * ACTION_SHIFT
+        0, actions_count, games + ACTION_ROWS * ACTION_SHIFT
     )
     return cycle([actions[i * ACTION_SHIFT :][:games] for i in range(ACTION_ROWS)])
 

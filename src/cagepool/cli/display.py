@@ -3,7 +3,8 @@
 import contextlib
 import shlex
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # these modules load PyTorch and scikit-learn, which takes a 
     from cagepool.search.config import SearchConfig
     from cagepool.search.gp import Posterior
     from cagepool.search.records import Decision
+    from cagepool.study.folder import Task
     from cagepool.train.logging import Row
 
 LINE_SECONDS = 5.0  # between two plain lines
@@ -240,6 +242,88 @@ class SearchDisplay(_LiveDisplay):
             for number in (-mean).argsort(kind="stable")[:POSTERIOR_ROWS]:
                 score = f"{mean[number]:.2f} ± {std[number]:.2f}"
                 table.add_row("posterior", f"{ALL_ORDERS[number]}  {score}")
+        return table
+
+
+class StudyDisplay(_LiveDisplay):
+    """Listener of a study that displays what runs, what is done and the time left."""
+
+    def __init__(
+        self, console: Console, tasks: "Collection[Task]", complete: "Collection[Task]"
+    ) -> None:
+        """Show runs of a study, some of which may be complete already."""
+        super().__init__(console, transient=True)
+        self._tasks = tasks
+        self._complete = {*complete}
+        self._failed: set[Task] = set()
+        self._running: dict[Task, int] = {}  # episodes played
+        self._started_at = time.monotonic()
+        self._episodes_at_start: Counter[Task] = Counter()
+        self._ended_episodes = 0  # played by runs that ended, since the start of this process
+        self._last_line_time = -float("inf")
+
+    def on_start(self, task: "Task") -> None:
+        """Show a run that starts."""
+        self._running[task] = 0
+        self._show()
+
+    def on_episodes(self, task: "Task", episodes: int) -> None:
+        """Show the progress of a run."""
+        self._episodes_at_start.setdefault(task, episodes)
+        self._running[task] = episodes
+        self._show()
+
+    def on_end(self, task: "Task") -> None:
+        """Count a run that is complete."""
+        self._ended_episodes += task.episodes - self._episodes_at_start[task]
+        self._running.pop(task, None)
+        self._complete.add(task)
+        if not self._console.is_terminal:
+            self._print_line(f"{self._counts()}: {task.name} is complete")
+        self._show()
+
+    def on_failure(self, task: "Task", message: str) -> None:
+        """Print which run failed, and why."""
+        self._running.pop(task, None)
+        self._failed.add(task)
+        self._print_line(f"{task.name} failed: {message}")
+        self._show()
+
+    @property
+    def _seconds_left(self) -> float:
+        played = {task: self._running[task] for task in self._running}
+        since_start = self._ended_episodes + sum(
+            episodes - self._episodes_at_start[task] for task, episodes in played.items()
+        )
+        waiting = [task for task in self._tasks if task not in self._complete | self._failed]
+        left = sum(task.episodes - played.get(task, 0) for task in waiting)
+        elapsed = time.monotonic() - self._started_at
+        return left * elapsed / since_start if since_start else float("inf")
+
+    def _counts(self) -> str:
+        failed = f", {len(self._failed)} failed" if self._failed else ""
+        return f"{len(self._complete)} of {len(self._tasks)} runs{failed}"
+
+    def _show(self) -> None:
+        if self._console.is_terminal:
+            self._live.update(self._table())
+        elif time.monotonic() - self._last_line_time >= LINE_SECONDS:
+            self._last_line_time = time.monotonic()
+            runs = "; ".join(f"{task.name}: {done:,}" for task, done in self._running.items())
+            self._print_line(f"{self._counts()}, {_as_clock(self._seconds_left)} left  {runs}")
+
+    def _table(self) -> Table:
+        table = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=len(self._tasks), completed=len(self._complete), width=50)
+        table.add_row("", bar, "")
+        elapsed = _as_clock(time.monotonic() - self._started_at)
+        table.add_row("runs", self._counts(), f"{elapsed}, {_as_clock(self._seconds_left)} left")
+        for task, episodes in self._running.items():
+            table.add_row("running", task.name, f"{episodes:,} of {task.episodes:,} episodes")
+        seeds = Counter(task.setting for task in self._tasks)
+        done = Counter(task.setting for task in self._complete)
+        for setting, count in seeds.items():
+            table.add_row("setting", setting, f"{done[setting]} of {count} seeds")
         return table
 
 

@@ -25,6 +25,7 @@ EXTRAS = {
     "report": "cagepool report",
     "bench": "cagepool bench and profile",
     "search": "cagepool search",
+    "study": "cagepool study, cagepool.study",
     "render": "frames of games (render_mode rgb_array)",
     "sb3": "Stable-Baselines3, MaskablePPO and their models",
     "pettingzoo": "a red that learns too",

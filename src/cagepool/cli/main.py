@@ -75,12 +75,15 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
         record_dataset,
         report,
         runs,
+        scenario,
         search,
+        study,
         train,
     )
 
     return {
         "train": (train.Train, train.train),
+        "study": (study.Study, study.study),
         "search": (search.Search, search.search),
         "play": (play.Play, play.play),
         "evaluate": (evaluate.Evaluate, evaluate.evaluate),
@@ -88,6 +91,7 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
         "runs": (runs.Runs, runs.runs),
         "export": (export.Export, export.export),
         "record": (record_dataset.Record, record_dataset.record),
+        "scenario": (scenario.ScenarioCommand, scenario.scenario),
         "bench": (bench.Bench, bench.bench),
         "profile": (profile.Profile, profile.profile),
         "parity": (parity.Parity, parity.parity),
@@ -104,7 +108,7 @@ def _diagnose() -> None:
 
 def _run_command(arguments: Sequence[str]) -> None:
     commands = load_commands()
-    from cagepool.cli import args, profile, search, train  # noqa: PLC0415 - see load_commands
+    from cagepool.cli import args, profile, search, study, train  # noqa: PLC0415 - see load_commands
 
     if not arguments:
         raise ValueError(f"command must be one of {', '.join(commands)}; got none")
@@ -121,6 +125,8 @@ def _run_command(arguments: Sequence[str]) -> None:
         command: Any = train.parse_train(rest)
     elif name == "search":
         command = search.parse_search(rest)
+    elif name == "study":
+        command = study.parse_study(rest)
     else:
         command = args.parse(flags, f"cagepool {name}", profile.with_hyphens(arguments)[1:])
     with args.field_errors(flags):

@@ -1,4 +1,4 @@
-"""`cagepool report`: HTML report of runs, searches or benchmarks."""
+"""`cagepool report`: HTML report of runs, studies, searches or benchmarks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,10 @@ FILE_NAME = "report.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Write an HTML report of runs (scores, learning curves, replay), a search, or benchmarks."""
+    """Write an HTML report of runs (scores, learning curves, replay), a study, or benchmarks."""
 
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN..."), NO_DEFAULT]
-    """One or several run folders, the folder of a search, or JSON files of `cagepool bench`."""
+    """One or several run folders, the folder of a study or search, or JSON of `cagepool bench`."""
     out: Annotated[Path | None, arg(metavar="FILE"), NO_DEFAULT] = None
     """HTML file to write. Default: report.html in the run folder; for several, in this folder."""
 

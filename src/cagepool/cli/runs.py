@@ -1,4 +1,4 @@
-"""`cagepool runs`: list runs and searches, the settings that differ, and the best runs."""
+"""`cagepool runs`: list runs, searches and studies, settings that differ, and the best runs."""
 
 import json
 import textwrap
@@ -14,13 +14,14 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from cagepool.cli.args import resume_command
-from cagepool.cli.display import CommandConsole, actors_replaced
+from cagepool.cli.display import CommandConsole, actors_replaced, command_line
 from cagepool.cli.tables import format_score
 from cagepool.evaluate.policy import CAGE_ENVS
 from cagepool.runs.listing import (
     DamagedRun,
     RunSummary,
     SearchSummary,
+    StudySummary,
     best_checks,
     best_totals,
     differing_settings,
@@ -38,7 +39,7 @@ CAGE_FIELDS = ("red_agent", "edition", "max_steps")  # null for other environmen
 class Runs:
     """List run folders with their scores, the settings that differ, and the best runs.
 
-    A search is one line; name its folder to list its trainings.
+    A search or a study is one line; name its folder to list its trainings.
     """
 
     folders: Annotated[
@@ -55,10 +56,12 @@ def runs(command: Runs) -> None:
     summaries = [summarize(path) for path in paths]
     intact = [run for run in summaries if isinstance(run, RunSummary)]
     searches = [run for run in summaries if isinstance(run, SearchSummary)]
+    studies = [run for run in summaries if isinstance(run, StudySummary)]
     damaged = [run for run in summaries if isinstance(run, DamagedRun)]
     console = CommandConsole()
     if command.json:
-        console.out(json.dumps(_as_dict(intact, searches, damaged), indent=2))
+        listed = {**_as_dict(intact, searches, damaged), "studies": [*map(_listed, studies)]}
+        console.out(json.dumps(listed, indent=2))
         return
     if not summaries:
         console.print(f"no runs in {', '.join(map(str, command.folders))}")
@@ -68,6 +71,8 @@ def runs(command: Runs) -> None:
         _print_best(console, intact)
     for search in searches:
         console.print(_search_line(search), soft_wrap=True)
+    for study in studies:
+        console.print(_study_line(study), soft_wrap=True)
     for run in damaged:
         console.print(f"damaged: {run.fault}", soft_wrap=True)
 
@@ -125,6 +130,13 @@ def _search_line(search: SearchSummary) -> str:
     return line
 
 
+def _study_line(study: StudySummary) -> str:
+    line = f"{study.path}: study of {study.settings} settings, {study.complete}/{study.runs} runs"
+    if not study.is_finished:
+        line += f"; interrupted; resume with: {command_line('study', study.path)}"
+    return line
+
+
 def _format_optional(score: Score | None) -> str:
     return "-" if score is None else format_score(score)
 
@@ -161,24 +173,25 @@ def _game(run: RunSummary) -> str:
     return f"{run.red_agent}, edition {run.edition}, {run.max_steps} steps"
 
 
-def _state(run: RunSummary | SearchSummary) -> str:
+def _state(run: RunSummary | SearchSummary | StudySummary) -> str:
     return "finished" if run.is_finished else "interrupted"
+
+
+def _listed(run: RunSummary | SearchSummary | StudySummary) -> dict[str, Any]:
+    is_other = isinstance(run, RunSummary) and run.env not in CAGE_ENVS
+    return {
+        **msgspec.to_builtins(run, enc_hook=str),
+        **(dict.fromkeys(CAGE_FIELDS) if is_other else {}),
+        "state": _state(run),
+    }
 
 
 def _as_dict(
     intact: Sequence[RunSummary], searches: Sequence[SearchSummary], damaged: Sequence[DamagedRun]
 ) -> dict[str, Any]:
-    def listed(run: RunSummary | SearchSummary) -> dict[str, Any]:
-        is_other = isinstance(run, RunSummary) and run.env not in CAGE_ENVS
-        return {
-            **msgspec.to_builtins(run, enc_hook=str),
-            **(dict.fromkeys(CAGE_FIELDS) if is_other else {}),
-            "state": _state(run),
-        }
-
     return {
-        "runs": [*map(listed, intact)],
-        "searches": [*map(listed, searches)],
+        "runs": [*map(_listed, intact)],
+        "searches": [*map(_listed, searches)],
         "damaged": [{"path": str(run.path), "fault": run.fault} for run in damaged],
         "differing": differing_settings(intact),
         "best": {edition: str(run.path) for edition, run in best_totals(intact).items()},

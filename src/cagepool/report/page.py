@@ -1,6 +1,8 @@
 """Render the report pages; each page is one HTML file that needs no other file."""
 
+import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -11,17 +13,25 @@ import msgspec
 from markupsafe import Markup
 
 from cagepool.bench.schema import BenchResult, read_result
-from cagepool.report import plots, tables
+from cagepool.report import plots, study_data, study_plots, tables
 from cagepool.report.bench_data import BenchData, to_bench_data
 from cagepool.report.run_data import RunData, read_runs
 from cagepool.report.search_data import SearchData, is_search_folder, read_search
-from cagepool.report.svg import series_name
+from cagepool.report.study_data import is_study_folder
+from cagepool.report.svg import series_name, to_file
 from cagepool.runs import flat_settings, replace_file
-from cagepool.sim.network_layout import COLORS, FONT_SIZES, drawing_description
+from cagepool.runs.schema import RecordedNetwork
+from cagepool.runs.study_schema import EditionResults, ResultsFile, read_results
+from cagepool.sim.network_layout import (
+    COLORS,
+    FONT_SIZES,
+    NetworkPlan,
+    drawing_description,
+)
 
 
 def write_report(paths: Sequence[Path], out: Path) -> None:
-    """Write one page about run folders, about one search, or about results of benches.
+    """Write one page about run folders, about one search or study, or about results of benches.
 
     The file is replaced atomically.
 
@@ -35,6 +45,13 @@ def write_report(paths: Sequence[Path], out: Path) -> None:
         raise ValueError(f"results of benches must be reported by themselves, got {files[0]}")
     if files:
         write_bench_report([read_result(path) for path in files], out)
+        return
+    studies = [path for path in paths if is_study_folder(path)]
+    if studies and len(paths) > 1:
+        raise ValueError(f"a study must be reported by itself, got {studies[0]} among others")
+    if studies:
+        name = paths[0].resolve().name
+        _write(render_study(read_results(paths[0]), name), out)
         return
     searches = [path for path in paths if is_search_folder(path)]
     if searches and len(paths) > 1:
@@ -94,6 +111,54 @@ def render_search(search: SearchData) -> str:
     )
 
 
+def render_study(study: ResultsFile, name: str) -> str:
+    """Render the page about a study."""
+    colors = _light_colors()
+    settings, shared = study_data.settings_table(study)
+    return _render(
+        "study.html",
+        style=_style("page.css", "study.css"),
+        study=study,
+        name=name,
+        complete=len({(one.name, seed) for of in study.editions for one in of.settings
+                      for seed in one.seeds}),
+        editions=[_study_edition(edition) for edition in study.editions],
+        curves=study_plots.study_curves(study),
+        matrix=study_data.matrix_table(study.matrix),
+        settings=settings,
+        shared=shared,
+        causes=tables.CAUSES,
+        series_name=series_name,
+        data_url=_data_url,
+        svg_file=lambda plot: to_file(plot.document, colors),
+    )  # fmt: skip
+
+
+def _study_edition(edition: EditionResults) -> dict[str, Any]:
+    return {
+        "intervals": study_plots.interval_plot(edition),
+        "profiles": study_plots.profile_plot(edition),
+        "scores": study_data.score_table(edition),
+        "comparisons": study_data.comparison_table(edition),
+        "seeds": study_data.seed_table(edition),
+        "behavior": study_data.behavior_table(edition),
+        "loss": study_data.loss_table(edition, tables.CAUSES),
+        "loss_bars": tables.study_loss_bars(edition),
+    }
+
+
+def _data_url(kind: str, content: str) -> str:
+    types = {"svg": "image/svg+xml", "csv": "text/csv", "tex": "application/x-tex"}
+    return f"data:{types[kind]};base64,{base64.b64encode(content.encode()).decode()}"
+
+
+def _light_colors() -> dict[str, str]:
+    """Colors of the light page by the names of their variables."""
+    light = {name: color for name, (color, _) in COLORS.items()}
+    rules = str(_static("page.css")).partition("@media")[0]
+    return dict(re.findall(r"--([a-z0-9_-]+): (#[0-9a-f]+)", rules)) | light
+
+
 def render_benches(benches: Sequence[BenchData]) -> str:
     """Render the page about results of benches."""
     return _render(
@@ -109,15 +174,35 @@ def render_benches(benches: Sequence[BenchData]) -> str:
 
 
 def replay_json(runs: Sequence[RunData]) -> Markup:
-    """Network and recorded games for static/replay.js, safe inside a script element."""
-    games = [
-        {**msgspec.to_builtins(game), "run": run.name, "hosts": run.games.hosts}
-        for run in runs
-        if run.games
-        for game in run.games.games
-    ]
-    text = json.dumps({"network": drawing_description(), "games": games}, separators=(",", ":"))
+    """Networks and recorded games for static/replay.js, safe inside a script element.
+
+    A game has the index of its network; games on the same scenario share one.
+    """
+    networks: dict[str, dict[str, Any]] = {}
+    games = []
+    for run in runs:
+        if run.games is None:
+            continue
+        for game in run.games.games:
+            network = game.network
+            key = network.hash if network else ""
+            if key not in networks:
+                networks[key] = drawing_description(_plan(network) if network else None)
+            hosts = network.hosts if network else run.games.hosts
+            recorded = {**msgspec.to_builtins(game), "run": run.name, "hosts": hosts}
+            games.append({**recorded, "network": [*networks].index(key)})
+    text = json.dumps({"networks": [*networks.values()], "games": games}, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
+
+
+def _plan(network: RecordedNetwork) -> NetworkPlan:
+    return NetworkPlan(
+        zones=network.zones,
+        links=network.links,
+        foothold=network.foothold,
+        targets=network.targets,
+        defender=network.defender,
+    )
 
 
 def _write(page: str, out: Path) -> None:

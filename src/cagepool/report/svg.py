@@ -1,7 +1,7 @@
 """Matplotlib figures as inline SVG that takes its colors from the style sheet of the page."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 _POINTS_PER_INCH = 72
 MAX_ENLARGEMENT = 1.35  # of a plot that has more room: its text grows with it
-_SERIES = tuple(f"series-{number}" for number in range(1, 7))
+SERIES_COUNT = 6  # colors of data series
+_SERIES = tuple(f"series-{number}" for number in range(1, SERIES_COUNT + 1))
 # Matplotlib cannot write CSS variables. Each variable of static/page.css has a placeholder color
 # that no plot uses otherwise; `_to_css_colors` replaces the placeholders in the finished SVG.
 _PLACEHOLDERS = {
@@ -78,6 +79,7 @@ class SvgPlot:
         self.figure = Figure(size, layout="constrained")
         self.axes: Axes = self.figure.subplots()
         self.svg = Markup()
+        self.document = ""  # the SVG file, for `to_file`
 
 
 @contextmanager
@@ -89,7 +91,15 @@ def svg_plot(label: str, width: int, height: int) -> Iterator[SvgPlot]:
         yield plot
         text = io.StringIO()
         plot.figure.savefig(text, format="svg", metadata=_NO_METADATA)
-    plot.svg = _inline(text.getvalue(), label, max_width=round(width * MAX_ENLARGEMENT))
+    plot.document = text.getvalue()
+    plot.svg = _inline(plot.document, label, max_width=round(width * MAX_ENLARGEMENT))
+
+
+def to_file(document: str, colors: Mapping[str, str]) -> str:
+    """An SVG file with these colors in the place of the variables of the style sheet."""
+    for name, placeholder in _PLACEHOLDERS.items():
+        document = document.replace(placeholder, colors[name])
+    return document
 
 
 def _inline(document: str, label: str, max_width: int) -> Markup:

@@ -10,6 +10,7 @@ from cagepool.report.run_data import RunData
 from cagepool.report.svg import series_name
 from cagepool.runs import flat_settings
 from cagepool.runs.schema import ActionCounts, EvaluationFile, PublishedResult
+from cagepool.runs.study_schema import EditionResults
 
 CAUSES = {
     "user_hosts": "User hosts",
@@ -288,6 +289,19 @@ def loss_bars(runs: Sequence[RunData]) -> dict[str, list[StackedBar]]:
         ]
         for name, evaluation in evaluations.items()
     }
+
+
+def study_loss_bars(edition: EditionResults) -> list[StackedBar]:
+    """Mean loss per game by cause, summed over reds: one bar per setting of a study."""
+    losses = {
+        setting.name: {
+            cause: sum(by_cause.get(cause, 0.0) for by_cause in setting.loss.values())
+            for cause in CAUSES
+        }
+        for setting in edition.settings
+    }
+    longest = max((sum(causes.values()) for causes in losses.values()), default=0.0)
+    return [_stacked_bar(name, CAUSES, causes, longest) for name, causes in losses.items()]
 
 
 def time_bars(runs: Sequence[RunData]) -> list[StackedBar]:

@@ -16,9 +16,13 @@ from cagepool.runs.folder import (
     is_run,
     open_run,
     read_checkpoint,
+    read_if_exists,
     read_settings,
     to_json,
     write_evaluation,
+    write_games,
+    write_model,
+    write_scenario_evaluation,
     write_workflow,
 )
 from cagepool.runs.schema import (
@@ -55,6 +59,7 @@ __all__ = [
     "open_run",
     "read_bytes",
     "read_checkpoint",
+    "read_if_exists",
     "read_json",
     "read_rows",
     "read_settings",
@@ -62,6 +67,9 @@ __all__ = [
     "replace_file",
     "to_json",
     "write_evaluation",
+    "write_games",
+    "write_model",
     "write_rows",
+    "write_scenario_evaluation",
     "write_workflow",
 ]

@@ -106,7 +106,7 @@ class Run:
         Raises:
             RunFileError: the file is damaged or has a newer format.
         """
-        return _read_if_exists(self.path / EVALUATION, schema.EvaluationFile)
+        return read_if_exists(self.path / EVALUATION, schema.EvaluationFile)
 
     def games(self) -> schema.GamesFile | None:
         """The recorded games of the evaluation; none: not evaluated yet.
@@ -114,7 +114,7 @@ class Run:
         Raises:
             RunFileError: the file is damaged or has a newer format.
         """
-        return _read_if_exists(self.path / GAMES, schema.GamesFile)
+        return read_if_exists(self.path / GAMES, schema.GamesFile)
 
     def workflow(self) -> schema.WorkflowFile | None:
         """The result of training to an order; none: there is no order, or training has not ended.
@@ -122,7 +122,7 @@ class Run:
         Raises:
             RunFileError: the file is damaged or has a newer format.
         """
-        return _read_if_exists(self.path / WORKFLOW, schema.WorkflowFile)
+        return read_if_exists(self.path / WORKFLOW, schema.WorkflowFile)
 
     def checkpoint_updates(self, kind: str) -> list[int]:
         """Updates of the checkpoints of a kind, `best` or `last`, in ascending order."""
@@ -354,18 +354,52 @@ def write_evaluation(
     suffixes = [name for name, applies in variants.items() if applies]
     name = "-".join([Path(EVALUATION).stem, *suffixes]) + ".json"
     try:
-        _write_model(folder / name, evaluation)
+        write_model(folder / name, evaluation)
         if suffixes or games is None:
             return [name]
-        _write_model(folder / GAMES, games, indent=None)
+        write_model(folder / GAMES, games, indent=None)
     except OSError as error:
         raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
     return [name, GAMES]
 
 
+def write_scenario_evaluation(
+    folder: Path, evaluation: schema.ScenarioEvaluationFile, *, is_last: bool
+) -> str:
+    """Write the scores on other networks into a run folder; returns the name of the file.
+
+    The name is made of that of the scenarios, and of what differs from the usual evaluation.
+
+    Raises:
+        ValueError: the folder cannot be written.
+    """
+    variants = {evaluation.env: evaluation.env != "native", "last": is_last}
+    words = re.sub(r"[^A-Za-z0-9_.]+", "-", evaluation.scenario).strip("-.")[:80]
+    suffixes = [name for name, applies in variants.items() if applies]
+    name = "-".join(["scenarios", words, *suffixes]) + ".json"
+    try:
+        write_model(folder / name, evaluation)
+    except OSError as error:
+        raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
+    return name
+
+
+def write_games(folder: Path, games: schema.GamesFile) -> str:
+    """Write recorded games into a run folder; returns the name of the file.
+
+    Raises:
+        ValueError: the folder cannot be written.
+    """
+    try:
+        write_model(folder / GAMES, games, indent=None)
+    except OSError as error:
+        raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
+    return GAMES
+
+
 def write_workflow(folder: Path, workflow: schema.WorkflowFile) -> None:
     """Write `workflow.json`, the result of training to an order, into a run folder."""
-    _write_model(folder / WORKFLOW, workflow)
+    write_model(folder / WORKFLOW, workflow)
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
@@ -390,11 +424,17 @@ def to_json(model: JsonModel, indent: int | None = 1) -> str:
     return (encoded if indent is None else msgspec.json.format(encoded, indent=indent)).decode()
 
 
-def _write_model(path: Path, model: JsonModel, indent: int | None = 1) -> None:
+def write_model(path: Path, model: JsonModel, indent: int | None = 1) -> None:
+    """Write a JSON file, atomically."""
     replace_file(path, (to_json(model, indent) + "\n").encode())
 
 
-def _read_if_exists(path: Path, model: type[Model]) -> Model | None:
+def read_if_exists(path: Path, model: type[Model]) -> Model | None:
+    """Read a JSON file; none: there is no such file.
+
+    Raises:
+        RunFileError: the file is damaged or has a newer format.
+    """
     if not os.path.lexists(path):
         return None
     return _decode_model(path, read_bytes(path, MAX_JSON_BYTES), model)

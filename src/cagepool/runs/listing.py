@@ -1,4 +1,4 @@
-"""List runs and searches below a folder: state, scores, and the settings that differ."""
+"""List runs, searches and studies below a folder: state, scores, and the settings that differ."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from msgspec import Struct, ValidationError, convert
 
 from cagepool.errors import RunFileError
 from cagepool.runs.file_access import damage_error
-from cagepool.runs.folder import Run, open_run
+from cagepool.runs.folder import Run, open_run, read_if_exists
 from cagepool.runs.schema import (
     CHECKPOINTS,
     CONFIG,
@@ -23,6 +23,7 @@ from cagepool.runs.schema import (
     Settings,
     flat_settings,
 )
+from cagepool.runs.study_schema import SCORES, STUDY, ScoresFile, StudyFile
 from cagepool.runs.tables import Columns, read_rows
 
 RUN_ENTRIES = {CONFIG, METRICS, CHECKPOINTS}  # a folder with any of them is a run folder
@@ -73,6 +74,21 @@ class SearchSummary:
 
 
 @dataclass(frozen=True)
+class StudySummary:
+    """State of a study."""
+
+    path: Path
+    settings: int
+    runs: int  # of all settings and seeds
+    complete: int  # of these
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all runs are complete."""
+        return self.complete == self.runs
+
+
+@dataclass(frozen=True)
 class DamagedRun:
     """A folder of a run or of a search that cannot be read."""
 
@@ -81,9 +97,9 @@ class DamagedRun:
 
 
 def find_runs(folder: Path) -> Iterator[Path]:
-    """Folders of runs and of searches at or below a folder, in the order of their names.
+    """Folders of runs, searches and studies at or below a folder, in the order of their names.
 
-    Trainings of a search are found only if `folder` is the folder of that search.
+    Trainings of a search or study are found only if `folder` is the folder of that search or study.
 
     Raises:
         ValueError: there is no such folder.
@@ -91,9 +107,9 @@ def find_runs(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         raise ValueError(f"runs must be listed from a folder, {folder} is not one")
     for path, subfolders, names in os.walk(folder):
-        if RUN_ENTRIES & {*subfolders, *names}:
+        if RUN_ENTRIES & {*subfolders, *names} or STUDY in names:
             yield Path(path)
-        if Path(path) != folder and is_search(Path(path)):
+        if Path(path) != folder and (STUDY in names or is_search(Path(path))):
             subfolders.clear()
         subfolders[:] = sorted(
             name for name in subfolders if name != CHECKPOINTS and not name.startswith(".")
@@ -110,9 +126,11 @@ def is_search(path: Path) -> bool:
         return False
 
 
-def summarize(path: Path) -> RunSummary | SearchSummary | DamagedRun:
-    """Summarize the folder of a run or of a search; never raises, whatever its files hold."""
+def summarize(path: Path) -> RunSummary | SearchSummary | StudySummary | DamagedRun:
+    """Summarize the folder of a run, search or study; never raises, whatever its files hold."""
     try:
+        if os.path.lexists(path / STUDY):
+            return _study_summary(path)
         return _search_summary(open_run(path)) if is_search(path) else _summary(open_run(path))
     except (ValueError, OSError) as error:
         return DamagedRun(path, str(error))
@@ -237,6 +255,19 @@ def _search_summary(run: Run) -> SearchSummary:
         best_order=best_order,
         best_reward=best_reward,
         is_finished=is_finished,
+    )
+
+
+def _study_summary(path: Path) -> StudySummary:
+    study = read_if_exists(path / STUDY, StudyFile)
+    assert study, "the file exists"
+    scores = (read_if_exists(one, ScoresFile) for one in sorted(path.glob(f"*/seed-*/{SCORES}")))
+    settings = len(study.settings)
+    return StudySummary(
+        path=path,
+        settings=settings,
+        runs=settings * len(study.protocol.seeds),
+        complete=sum(bool(one and one.final) for one in scores),
     )
 
 

@@ -8,6 +8,7 @@
 | `workflow.json` | `WorkflowFile` | `runs.write_workflow`, after training to an order |
 | `evaluation.json` | `EvaluationFile` | `runs.write_evaluation` |
 | `games.json` | `GamesFile` | `runs.write_evaluation` |
+| `scenarios-NAME.json` | `ScenarioEvaluationFile` | `runs.write_scenario_evaluation` |
 | `decisions.csv`, `orders.csv`, `updates.csv` | `DecisionRow`, `OrderRow`, `UpdateRow` | a search |
 
 Every JSON file also has the number of its format, `FORMAT` of its model. Readers ignore fields that
@@ -190,6 +191,47 @@ class TrialScores(Struct, frozen=True, kw_only=True):
     total: Score | None  # sum of the nine official cells; none unless all were played
 
 
+class NetworkTotal(Struct, frozen=True, kw_only=True):
+    """Score on one network."""
+
+    name: str
+    total: float  # sum over red agents and lengths
+
+
+class NetworkScoresRecord(Struct, frozen=True, kw_only=True):
+    """Scores of a defender over several networks; totals sum the means of all cells."""
+
+    defender: str
+    mean: float  # of the totals, over networks
+    standard_error: float | None  # none for a single network
+    spread: float | None  # standard deviation over networks
+    cells: dict[str, dict[int, float]]  # means by red, then by length
+    networks: list[NetworkTotal]
+
+
+class ScenarioEvaluationFile(Struct, frozen=True, kw_only=True):
+    """`scenarios-NAME.json`: a policy on networks other than that of CAGE-2."""
+
+    FORMAT: ClassVar[int] = 1
+
+    scenario: str  # as it was asked for
+    hash: str  # of the hashes of all networks
+    checkpoint: str | None  # of the policy, such as best-000120
+    trained_scenario: str | None  # networks of the training; none: that of CAGE-2
+    trained_on: str | None  # edition
+    env: str
+    episodes: int  # per network and red
+    max_steps: int
+    edition: str
+    seed: int
+    scores: NetworkScoresRecord
+    training: NetworkScoresRecord | None  # the same policy on networks of its training
+    gap: float | None  # mean of `scores` minus that of `training`
+    native: NetworkScoresRecord | None  # native games beside those of CybORG
+    differences: list[float] | None  # by network: CybORG minus native, in standard errors
+    baselines: list[NetworkScoresRecord]
+
+
 class PublishedResult(Struct, frozen=True, kw_only=True):
     """A published result on the same edition."""
 
@@ -265,13 +307,27 @@ class RecordedTurn(Turn, frozen=True, kw_only=True):
     access: list[int]  # of red: 0 none, 1 user, 2 privileged
     known: list[int]  # to red: 0 nothing, 1 the address, 2 the ports
     decoys: list[list[str]]
-    stopped: bool  # OTService
+    stopped: bool  # OTService, on any host
+    stopped_hosts: list[str] | None = None  # none: Op_Server0, if it is stopped
     activity: list[int]  # that blue observed: 0 none, 1 scan, 2 exploit
     belief: list[int]  # of blue: 0 not compromised, 1 unknown, 2 user, 3 privileged
     # Blue's exact belief in percent (docs/belief.md); none: not recorded, or no red agent fits.
     believed_privileged: list[int] | None = None
     believed_user: list[int] | None = None  # user-level access only
     believed_reds: dict[str, int] | None = None  # by red agent, 0 left out
+
+
+class RecordedNetwork(Struct, frozen=True, kw_only=True):
+    """What the replay draws of the network of a recorded game."""
+
+    name: str  # of the scenario
+    hash: str
+    hosts: list[str]  # in the order of the lists of a turn
+    zones: dict[str, list[str]]  # hosts by subnet, in the order in which they are drawn
+    links: list[tuple[str, str]]  # privileged access to the first host reveals the second
+    foothold: str  # host on which red starts
+    targets: list[str]  # hosts that run OTService
+    defender: str  # host that stands for blue, where an action has no host
 
 
 class RecordedGame(Struct, frozen=True, kw_only=True):
@@ -281,6 +337,7 @@ class RecordedGame(Struct, frozen=True, kw_only=True):
     red: str = ""
     seed: int = 0
     total: float
+    network: RecordedNetwork | None = None  # none: the built-in one
     turns: list[RecordedTurn]
 
 
@@ -289,7 +346,7 @@ class GamesFile(Struct, frozen=True, kw_only=True):
 
     FORMAT: ClassVar[int] = 1
 
-    hosts: list[str]
+    hosts: list[str]  # of games on the built-in network
     edition: str = ""
     games: list[RecordedGame]
 

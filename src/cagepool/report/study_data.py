@@ -1,0 +1,243 @@
+"""Content of the page about a study: tables that the page shows and that can be downloaded."""
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cagepool.report.tables import format_value
+from cagepool.runs import flat_settings
+from cagepool.runs.study_schema import (
+    BEHAVIOR,
+    RESULTS,
+    STATISTICS,
+    STUDY,
+    Comparison,
+    EditionResults,
+    Estimate,
+    ResultsFile,
+)
+
+NOT_KNOWN = "\N{EN DASH}"
+_LATEX = {char: f"\\{char}" for char in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "\N{MINUS SIGN}": "-",
+    NOT_KNOWN: "--",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a table: text on the page, and numbers for files."""
+
+    text: str
+    note: str = ""  # in smaller letters, such as an interval
+    value: float | None = None
+    heat: int | None = None  # percent of the color of a matrix
+
+    @property
+    def plain(self) -> str:
+        """The whole text."""
+        return f"{self.text} {self.note}".strip()
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A table with row titles."""
+
+    name: str  # of the files
+    title: str
+    columns: list[str]
+    rows: dict[str, list[Cell]]
+
+    @property
+    def csv(self) -> str:
+        """The table as comma-separated values, as on the page."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["", *self.columns])
+        for title, cells in self.rows.items():
+            writer.writerow([title, *(cell.plain for cell in cells)])
+        return text.getvalue()
+
+    @property
+    def latex(self) -> str:
+        """The table for a LaTeX document that uses booktabs."""
+        lines = [
+            rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}",
+            r"\toprule",
+            " & ".join(["", *map(escape_latex, self.columns)]) + r" \\",
+            r"\midrule",
+            *(
+                " & ".join(map(escape_latex, [title, *(cell.plain for cell in cells)])) + r" \\"
+                for title, cells in self.rows.items()
+            ),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def is_study_folder(path: Path) -> bool:
+    """Whether a folder was written by a study."""
+    return (path / STUDY).is_file() or (path / RESULTS).is_file()
+
+
+def score_table(edition: EditionResults) -> DataTable:
+    """Statistics over seeds by setting."""
+    return DataTable(
+        name=f"scores-{edition.edition}",
+        title=f"Scores over seeds, edition {edition.edition}",
+        columns=["Seeds", *STATISTICS.values(), "SD", "IQR"],
+        rows={
+            setting.name: [
+                Cell(str(len(setting.seeds))),
+                *(_estimate(setting.statistics.get(name), 1) for name in STATISTICS),
+                _number(setting.standard_deviation, 1),
+                _number(setting.interquartile_range, 1),
+            ]
+            for setting in edition.settings
+        },
+    )
+
+
+def seed_table(edition: EditionResults) -> DataTable:
+    """Totals of all runs."""
+    seeds = sorted({seed for setting in edition.settings for seed in setting.seeds})
+    return DataTable(
+        name=f"totals-{edition.edition}",
+        title=f"Total of each run, edition {edition.edition}",
+        columns=[f"seed {seed}" for seed in seeds],
+        rows={
+            setting.name: [
+                _number(dict(zip(setting.seeds, setting.totals, strict=True)).get(seed), 1)
+                for seed in seeds
+            ]
+            for setting in edition.settings
+        },
+    )
+
+
+def comparison_table(edition: EditionResults) -> DataTable:
+    """Differences and probabilities of improvement."""
+    return DataTable(
+        name=f"comparisons-{edition.edition}",
+        title=f"Comparisons, edition {edition.edition}",
+        columns=["Difference of totals", "P(improvement)", "p (Holm)", "Seeds"],
+        rows={_title(one): _comparison_cells(one) for one in edition.comparisons},
+    )
+
+
+def matrix_table(matrix: Mapping[str, Mapping[str, Estimate]]) -> DataTable:
+    """Scores by setting and by the red that was played against."""
+    reds = list(next(iter(matrix.values()), {}))
+    columns = {red: [row[red].estimate for row in matrix.values()] for red in reds}
+    return DataTable(
+        name="matrix",
+        title="Trained as (rows), played against (columns)",
+        columns=reds,
+        rows={
+            name: [
+                _estimate(row[red], 1, heat=_heat(row[red].estimate, columns[red])) for red in reds
+            ]
+            for name, row in matrix.items()
+        },
+    )
+
+
+def behavior_table(edition: EditionResults) -> DataTable:
+    """What defenders do, by setting."""
+    present = {
+        name: title
+        for name, (title, _, _) in BEHAVIOR.items()
+        if any(name in setting.behavior for setting in edition.settings)
+    }
+    return DataTable(
+        name=f"behavior-{edition.edition}",
+        title=f"Behavior, edition {edition.edition}",
+        columns=[*present.values()],
+        rows={
+            setting.name: [
+                _estimate(setting.behavior.get(name), 2 if name == "time_to_fix" else 3)
+                for name in present
+            ]
+            for setting in edition.settings
+        },
+    )
+
+
+def loss_table(edition: EditionResults, causes: Mapping[str, str]) -> DataTable:
+    """Mean loss per game of 100 steps by cause, summed over reds."""
+    return DataTable(
+        name=f"loss-{edition.edition}",
+        title=f"Loss by cause, edition {edition.edition}",
+        columns=[*causes.values()],
+        rows={
+            setting.name: [
+                _number(sum(by_cause.get(cause, 0.0) for by_cause in setting.loss.values()), 2)
+                for cause in causes
+            ]
+            for setting in edition.settings
+        },
+    )
+
+
+def settings_table(results: ResultsFile) -> tuple[DataTable, list[tuple[str, str]]]:
+    """Settings that differ between the rows of the study, and those that all share."""
+    flat = {name: flat_settings(one) for name, one in results.study.settings.items()}
+    names = [*next(iter(flat.values()))]
+    differing = [name for name in names if len({repr(one.get(name)) for one in flat.values()}) > 1]
+    table = DataTable(
+        name="settings",
+        title="Settings that differ",
+        columns=differing,
+        rows={
+            name: [Cell(format_value(one.get(setting))) for setting in differing]
+            for name, one in flat.items()
+        },
+    )
+    first = next(iter(flat.values()))
+    left_out = {*differing, "run.seed"}
+    shared = [(name, format_value(first[name])) for name in names if name not in left_out]
+    return table, shared
+
+
+def escape_latex(text: str) -> str:
+    """Text for LaTeX."""
+    return re.sub("|".join(map(re.escape, _LATEX)), lambda found: _LATEX[found[0]], text)
+
+
+def _title(comparison: Comparison) -> str:
+    return f"{comparison.first} vs. {comparison.second}"
+
+
+def _comparison_cells(comparison: Comparison) -> list[Cell]:
+    p_value = comparison.p_value
+    return [
+        _estimate(comparison.difference, 1),
+        _estimate(comparison.improvement, 2),
+        Cell("< 0.001" if p_value < 0.001 else f"{p_value:.3f}", value=p_value),
+        Cell(str(comparison.seeds)),
+    ]
+
+
+def _estimate(found: Estimate | None, digits: int, *, heat: int | None = None) -> Cell:
+    if found is None:
+        return Cell(NOT_KNOWN)
+    low, high = (f"{value:.{digits}f}" for value in (found.low, found.high))
+    return Cell(f"{found.estimate:.{digits}f}", f"[{low}, {high}]", found.estimate, heat)
+
+
+def _number(value: float | None, digits: int) -> Cell:
+    return Cell(NOT_KNOWN) if value is None else Cell(f"{value:.{digits}f}", value=value)
+
+
+def _heat(value: float, column: Sequence[float]) -> int:
+    """Percent of the way from the best to the worst value of a column."""
+    best, worst = max(column), min(column)
+    return round(100 * (best - value) / (best - worst)) if best > worst else 0

@@ -1,0 +1,43 @@
+"""Studies over seeds, and statistics of scores that can be used on scores from anywhere."""
+
+from cagepool.study.statistics import (
+    Convergence,
+    Difference,
+    Interval,
+    convergence,
+    cvar,
+    difference,
+    holm,
+    interquartile_range,
+    interval,
+    iqm,
+    mean,
+    median,
+    optimality_gap,
+    paired_difference,
+    probability_of_improvement,
+    profile,
+    profile_band,
+    standard_deviation,
+)
+
+__all__ = [
+    "Convergence",
+    "Difference",
+    "Interval",
+    "convergence",
+    "cvar",
+    "difference",
+    "holm",
+    "interquartile_range",
+    "interval",
+    "iqm",
+    "mean",
+    "median",
+    "optimality_gap",
+    "paired_difference",
+    "probability_of_improvement",
+    "profile",
+    "profile_band",
+    "standard_deviation",
+]

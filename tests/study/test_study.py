@@ -1,0 +1,305 @@
+"""Studies from their first run to their results."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cagepool import runs
+from cagepool.evaluate.policy import PolicyDefender
+from cagepool.evaluate.protocol import score_table
+from cagepool.evaluate.rollout import Trial
+from cagepool.runs.study_schema import RESULTS, SCORES, StudyFile, read_results
+from cagepool.study import study as studies
+from cagepool.study.config import make_study
+from cagepool.study.executors import ProcessExecutor
+from cagepool.study.folder import create_or_open, lock_study, open_training, task_scores
+from cagepool.study.run import play_run, read_scores
+from cagepool.train import runner
+from cagepool.train.config import TrainConfig
+from cagepool.train.evaluation import training_policy
+from tests.study.short_study import BASE, Recorder, created, numbers, short_study
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from cagepool.study.executors import ProcessExecutor
+from cagepool.study.folder import read_study_file
+from cagepool.study.study import run_study
+from tests.study.short_study import Recorder
+path = Path(sys.argv[1])
+run_study(path, read_study_file(path), ProcessExecutor(path, 2), Recorder())
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, StudyFile]:
+    """A study that ran without an interruption."""
+    path = tmp_path_factory.mktemp("studies") / "finished"
+    study = short_study()
+    created(path, study)
+    is_complete, _ = studies.run_study(path, study, ProcessExecutor(path, 2), Recorder())
+    assert is_complete
+    return path, study
+
+
+def start(path: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path)], cwd=Path(__file__).parents[2]
+    )
+
+
+def kill_after(path: Path, seconds: float) -> bool:
+    """Run the study, kill it with `kill -9`; returns whether it had ended."""
+    process = start(path)
+    try:
+        return process.wait(timeout=seconds) == 0
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return False
+
+
+def resume(path: Path, study: StudyFile) -> None:
+    is_complete, _ = studies.run_study(path, study, ProcessExecutor(path, 2), Recorder())
+    assert is_complete
+
+
+def test_a_study_plays_exactly_its_budget(finished: tuple[Path, StudyFile]) -> None:
+    path, study = finished
+    for task in created(path, study):
+        assert int(runs.open_run(task.path).metrics()["episodes"][-1]) == 70
+    assert read_results(path).episodes == 4 * 70
+
+
+def test_all_runs_are_scored_on_the_same_games_at_every_milestone(
+    finished: tuple[Path, StudyFile],
+) -> None:
+    path, study = finished
+    for task in created(path, study):
+        scores = task_scores(task)
+        assert [one.percent for one in scores.milestones] == [50, 100]
+        assert [one.episodes for one in scores.milestones] == [35, 70]
+        run = runs.open_run(task.path)
+        config = TrainConfig.from_dict(run.settings)
+        policy = training_policy(run.checkpoint("last").arrays, config)
+        table = score_table(PolicyDefender(policy), Trial(episodes=5, seed=153))
+        assert table.total is not None
+        assert scores.milestones[-1].total == pytest.approx(table.total.mean)
+
+
+def test_stages_between_milestones_train_the_same_policy_as_one_training(
+    finished: tuple[Path, StudyFile], tmp_path: Path
+) -> None:
+    path, study = finished
+    task = created(path, study)[0]
+    staged = runs.open_run(task.path)
+    whole = runs.create(tmp_path / "whole", staged.settings, "")
+    runner.train(whole, log=())
+    first, second = (run.checkpoint("last").arrays for run in (staged, whole))
+    assert first.keys() == second.keys()
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_games_of_a_run_sum_to_its_total(finished: tuple[Path, StudyFile]) -> None:
+    path, study = finished
+    for task in created(path, study):
+        final = task_scores(task).final["2.1"]
+        assert np.mean(final.game_totals) == pytest.approx(final.total)
+        assert sum(map(sum, final.cells.values())) == pytest.approx(final.total)
+        loss = {red: sum(causes.values()) for red, causes in final.loss.items()}
+        assert loss == pytest.approx({red: -cells[-1] for red, cells in final.cells.items()})
+
+
+def test_results_compare_the_settings_in_words(finished: tuple[Path, StudyFile]) -> None:
+    results = read_results(finished[0])
+    (edition,) = results.editions
+    assert [setting.name for setting in edition.settings] == [*finished[1].settings]
+    (comparison,) = edition.comparisons
+    assert "2 seeds" in comparison.sentence
+    assert comparison.sentence.endswith(".")
+    assert "exactly 70 episodes" in results.methods
+    assert "seeds (0-1)" in results.methods
+
+
+def test_a_study_that_is_complete_plays_nothing_again(finished: tuple[Path, StudyFile]) -> None:
+    path, study = finished
+    recorder = Recorder()
+    assert studies.run_study(path, study, ProcessExecutor(path), recorder)[0]
+    assert recorder.events == []
+
+
+def test_a_study_that_is_killed_twice_resumes_to_the_same_numbers(
+    finished: tuple[Path, StudyFile], tmp_path: Path
+) -> None:
+    path, study = tmp_path / "killed", finished[1]
+    create_or_open(path, study)
+    kill_after(path, 1.2)
+    kill_after(path, 1.5)
+    resume(path, study)
+    assert numbers(path, study) == numbers(*finished)
+
+
+@pytest.mark.soak
+def test_a_study_that_is_killed_at_twenty_points_resumes_to_the_same_numbers(
+    tmp_path: Path,
+) -> None:
+    study = make_study(
+        {**BASE, "run": {**BASE["run"], "total_episodes": 1400, "checkpoint_seconds": 0.1}},
+        short_study().protocol,
+        vary={"features.scan_memory": [True, False]},
+    )
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    create_or_open(whole, study)
+    create_or_open(killed, study)
+    resume(whole, study)
+    rng = random.Random(20)
+    kills = 0
+    while kills < 20:
+        kills += not kill_after(killed, rng.uniform(0.8, 3.0))
+        if (killed / RESULTS).exists():  # begin again, until there were twenty kills
+            resume(killed, study)
+            assert numbers(killed, study) == numbers(whole, study)
+            killed = tmp_path / f"killed-{kills}"
+            create_or_open(killed, study)
+    resume(killed, study)
+    assert numbers(killed, study) == numbers(whole, study)
+
+
+@pytest.mark.soak
+def test_the_runs_of_a_killed_study_end(tmp_path: Path) -> None:
+    study = make_study(
+        {**BASE, "run": {**BASE["run"], "total_episodes": 10_000_000}}, short_study().protocol
+    )
+    path = tmp_path / "study"
+    create_or_open(path, study)
+    process = start(path)
+    deadline = time.monotonic() + 60
+    while not _children(process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    children = _children(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+@pytest.mark.soak
+def test_a_stop_writes_checkpoints_and_the_study_resumes(
+    finished: tuple[Path, StudyFile], tmp_path: Path
+) -> None:
+    path, study = tmp_path / "stopped", finished[1]
+    create_or_open(path, study)
+    recorder = Recorder()
+    is_complete, results = studies.run_study(
+        path, study, ProcessExecutor(path, 1), recorder, lambda: bool(recorder.events)
+    )
+    assert not is_complete
+    assert not results.failures
+    resume(path, study)
+    assert numbers(path, study) == numbers(*finished)
+
+
+def test_a_failing_run_is_named_the_others_go_on_and_the_study_can_be_resumed(
+    finished: tuple[Path, StudyFile], tmp_path: Path
+) -> None:
+    path, study = tmp_path / "failing", finished[1]
+    bad, *others = created(path, study)
+    run = open_training(path, study, bad.setting, bad.seed)
+    recorder = Recorder()
+    is_complete, results = _run_with_damage(path, study, recorder, run.path / SCORES)
+    assert not is_complete
+    assert [*results.failures] == [bad.name]
+    assert "damaged" in results.failures[bad.name]
+    assert {name for kind, name in recorder.events if kind == "end"} == {
+        task.name for task in others
+    }
+    resume(path, study)
+    assert numbers(path, study) == numbers(*finished)
+
+
+def _run_with_damage(path: Path, study: StudyFile, recorder: Recorder, damaged: Path) -> Any:
+    """Run the study; a file of a run is damaged while the processes run."""
+
+    class Executor(ProcessExecutor):
+        def execute(self, tasks: Any, listener: Any, should_stop: Any) -> None:
+            damaged.write_text("{")
+            super().execute(tasks, listener, should_stop)
+            damaged.unlink()
+
+    return studies.run_study(path, study, Executor(path, 2), recorder)
+
+
+def test_a_process_that_is_killed_is_a_failing_run(tmp_path: Path) -> None:
+    study = make_study(
+        {**BASE, "run": {**BASE["run"], "total_episodes": 10_000_000}}, short_study().protocol
+    )
+    path = tmp_path / "study"
+    create_or_open(path, study)
+    recorder = Recorder()
+    killed: list[int] = []
+
+    def kill_once() -> bool:
+        for child in _children(os.getpid()) if not killed else ():
+            if "cagepool.study.worker" in _command(child):
+                os.kill(child, signal.SIGKILL)
+                killed.append(child)
+        return bool(recorder.messages)
+
+    studies.run_study(path, study, ProcessExecutor(path, 1), recorder, kill_once)
+    assert [*recorder.messages.values()] == ["its process was killed by signal 9"]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def test_two_studies_in_one_folder_are_refused(finished: tuple[Path, StudyFile]) -> None:
+    path, _ = finished
+    with pytest.raises(ValueError, match=r"needs a folder of its own, .* other settings"):
+        create_or_open(path, short_study(episodes=6))
+
+
+def test_two_processes_cannot_run_one_study(finished: tuple[Path, StudyFile]) -> None:
+    path, study = finished
+    with lock_study(path), pytest.raises(ValueError, match="is being run"):
+        studies.run_study(path, study, ProcessExecutor(path), Recorder())
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="is in use"):
+        create_or_open(tmp_path, short_study())
+
+
+def test_gradient_variance_is_measured_at_milestones(tmp_path: Path) -> None:
+    study = short_study(gradient_rollouts=3, milestones=[100])
+    run = open_training(tmp_path, study, next(iter(study.settings)), 0)
+    assert play_run(run, study.protocol)
+    (milestone,) = read_scores(run).milestones
+    assert milestone.gradient_variance is not None
+    assert milestone.gradient_variance > 0
+
+
+def test_both_editions_are_scored_if_asked(tmp_path: Path) -> None:
+    study = short_study(editions=["2.1", "leaderboard"], milestones=[])
+    run = open_training(tmp_path, study, next(iter(study.settings)), 0)
+    assert play_run(run, study.protocol)
+    assert [*read_scores(run).final] == ["2.1", "leaderboard"]
