@@ -60,7 +60,9 @@ def benches(options: Options) -> dict[str, Bench]:
         "engine_peers": Bench("engine compared with other engines", engine_peers),
         "train_peers": Bench("trainer compared with that of another build", train_peers),
         "true_state": Bench("cost of reading the true state", _true_state),
+        "networks": Bench("networks of other sizes", _networks),
         "memory": Bench("memory of games and workers", _memory),
+        "scenario_files": Bench("reading and generating networks", _scenario_files),
         "sustained": Bench("episodes per second for a minute", sustained),
         "cyborg": Bench("CybORG in worker processes", _cyborg, {"CybORG": "see docs/cyborg.md"}),
         "rllib": Bench("RLlib on native pools", _rllib, {"ray": "pip install 'cagepool[ray]'"}),
@@ -85,6 +87,13 @@ def _true_state(progress: Progress, *, quick: bool) -> Figures:
     return measure_true_state(small if quick else TrueStateConfig(), progress)
 
 
+def _networks(progress: Progress, *, quick: bool) -> Figures:
+    from benchmarks.suites.networks import NetworksConfig, measure_networks
+
+    small = NetworksConfig(pace=QUICKEST)
+    return measure_networks(small if quick else NetworksConfig(), progress)
+
+
 def _memory(progress: Progress, *, quick: bool) -> Figures:
     from benchmarks.suites.memory import MemoryConfig, measure_memory
 
@@ -92,6 +101,13 @@ def _memory(progress: Progress, *, quick: bool) -> Figures:
         native=(1, 1000), single=(10, 100), workers=(1, 2), pipes=(1, 2), steps=100_000
     )
     return measure_memory(small if quick else MemoryConfig(), progress)
+
+
+def _scenario_files(progress: Progress, *, quick: bool) -> Figures:
+    from benchmarks.suites.scenario_files import ScenarioFilesConfig, measure_scenario_files
+
+    small = ScenarioFilesConfig(pace=QUICKEST)
+    return measure_scenario_files(small if quick else ScenarioFilesConfig(), progress)
 
 
 def _cyborg(progress: Progress, *, quick: bool) -> Figures:

@@ -94,7 +94,7 @@ class TrueStateGames:
         assert rollout.action_masks is not None
         masks = rollout.action_masks[step]
         self.encoder.encode(self.batch.observations, self._observed, masks)
-        self.batch.core.write_critic_features(self._observed, rollout.features[step])
+        self.batch.compiled.write_critic_features(self._observed, rollout.features[step])
 
 
 class TrueStateTraining:

@@ -10,7 +10,10 @@ from cagepool.bench.measure import Contender, Pace
 from cagepool.bench.schema import Groups, Measurement
 from tests.bench.results import row
 
-GROUPS = {"batch", "vector", "call", "threads", "compliance", "options", "belief", "limit", "busy"}
+GROUPS = {
+    *("batch", "vector", "call", "threads", "compliance", "options", "networks", "belief"),
+    *("limit", "busy"),
+}
 
 
 def at(nanoseconds: float, name: str = "Batch.step", **settings: str | float) -> Measurement:
@@ -47,6 +50,16 @@ def invented_groups() -> Groups:
             *(at(40, games=4096), at(10, "outputs only", games=4096)),
             *(at(50, games=65536), at(30, "outputs only", games=65536)),
         ],
+        "networks": [
+            contender
+            for red in ATTACKERS
+            for contender in (
+                at(20, red=red, network="CAGE-2, compiled"),
+                at(50, red=red, network="CAGE-2, tables"),
+                at(40, red=red, network="one of many"),
+                at(50, red=red, network="1,000 different"),
+            )
+        ],
         "vector": [
             contender
             for red in ATTACKERS
@@ -77,6 +90,8 @@ def test_ratios_are_those_of_medians_within_a_group() -> None:
         "VectorEnv.step, cost with alignment / without, 4096 games": 1.025,
         "cost of writing outputs / step, 4096 games": 0.25,
         "cost of writing outputs / step, 65536 games": 0.6,
+        **{f"cost of CAGE-2 by tables / compiled, {red}": 2.5 for red in ATTACKERS},
+        **{f"rate of 1,000 networks / one, {red}": 0.8 for red in ATTACKERS},
         **{
             f"microseconds per call of VectorEnv.step above Batch.step, {games} games, {red}": extra
             for games, extra in ((1, 2.5), (100, 2.5), (4096, 4.096))
