@@ -223,3 +223,10 @@ def test_a_restored_encoder_goes_on_as_if_it_had_not_stopped() -> None:
 def test_an_action_set_of_the_built_in_hosts_is_refused() -> None:
     with pytest.raises(ValueError, match="one of all, possible, reduced, lean; got 'core'"):
         encoder_of((CAGE2,), config=FeatureConfig(actions="core"))
+
+
+def test_observations_of_another_width_are_refused() -> None:
+    encoder = encoder_of((CAGE2,))
+
+    with pytest.raises(ValueError, match=r"observations must have 52 columns, got 48"):
+        encoded(encoder, np.zeros((GAMES, 48), np.float32))

@@ -238,8 +238,15 @@ class HostFeatureEncoder:
         self._add_observations(games, observations[games])
 
     def encode(self, observations: Float32s, features: Float32s, masks: Bytes | None) -> None:
-        """Write the current features, (games, size), and masks, (games, n_choices)."""
-        self._hosts[:, :, COLUMNS.observation] = observations.reshape(len(observations), -1, 4)
+        """Write the current features, (games, size), and masks, (games, n_choices).
+
+        Raises:
+            ValueError: the observations do not have four columns per host slot.
+        """
+        columns = observations.shape[1]
+        if columns != 4 * self.slots:
+            raise ValueError(f"observations must have {4 * self.slots} columns, got {columns}")
+        self._hosts[:, :, COLUMNS.observation] = observations.reshape(-1, self.slots, 4)
         features[:] = self._rows
         if len(self._hidden):
             features[:, self._hidden] = 0
