@@ -23,7 +23,7 @@ TABLE = DataTable(
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("study") / "study"
-    study = short_study(gradient_rollouts=2)
+    study = short_study(gradient_rollouts=2, editions=["2.1", "leaderboard"])
     for task in created(path, study):
         assert play_run(open_training(path, study, task.setting, task.seed), study.protocol)
     write_results(path, study, {})
@@ -42,6 +42,12 @@ def test_a_table_is_written_for_latex() -> None:
         r"a\_b, c & -1.0 [-2.0, 0.0] & 3 \\",
     ]
     assert escape_latex("~^\\") == r"\textasciitilde{}\textasciicircum{}\textbackslash{}"
+
+
+def test_every_edition_has_its_matrix_of_reds(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for edition in ("2.1", "leaderboard"):
+        assert f"played against (columns), edition {edition}" in text
 
 
 @pytest.mark.slow

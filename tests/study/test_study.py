@@ -129,6 +129,12 @@ def test_results_compare_the_settings_in_words(finished: tuple[Path, StudyFile])
     assert "seeds (0-1)" in results.methods
 
 
+def test_scores_by_red_sum_to_the_mean_total(finished: tuple[Path, StudyFile]) -> None:
+    for setting in read_results(finished[0]).editions[0].settings:
+        by_red = sum(found.estimate for found in setting.by_red.values())
+        assert by_red == pytest.approx(setting.statistics["mean"].estimate)
+
+
 def test_a_study_that_is_complete_plays_nothing_again(finished: tuple[Path, StudyFile]) -> None:
     path, study = finished
     recorder = Recorder()

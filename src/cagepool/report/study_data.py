@@ -133,19 +133,20 @@ def comparison_table(edition: EditionResults) -> DataTable:
     )
 
 
-def matrix_table(matrix: Mapping[str, Mapping[str, Estimate]]) -> DataTable:
+def matrix_table(edition: EditionResults) -> DataTable:
     """Scores by setting and by the red that was played against."""
-    reds = list(next(iter(matrix.values()), {}))
-    columns = {red: [row[red].estimate for row in matrix.values()] for red in reds}
+    reds = [*edition.settings[0].by_red]
+    columns = {red: [one.by_red[red].estimate for one in edition.settings] for red in reds}
     return DataTable(
-        name="matrix",
-        title="Trained as (rows), played against (columns)",
+        name=f"matrix-{edition.edition}",
+        title=f"Trained as (rows), played against (columns), edition {edition.edition}",
         columns=reds,
         rows={
-            name: [
-                _estimate(row[red], 1, heat=_heat(row[red].estimate, columns[red])) for red in reds
+            setting.name: [
+                _estimate(found, 1, heat=_heat(found.estimate, columns[red]))
+                for red, found in setting.by_red.items()
             ]
-            for name, row in matrix.items()
+            for setting in edition.settings
         },
     )
 

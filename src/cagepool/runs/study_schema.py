@@ -168,6 +168,7 @@ class SettingResults(Struct, frozen=True, kw_only=True):
     seeds: list[int]  # of the runs that are complete
     totals: list[float]
     cells: dict[str, list[list[float]]]  # by red: seeds x lengths
+    by_red: dict[str, Estimate]  # sum over the lengths
     statistics: dict[str, Estimate]  # see `STATISTICS`
     standard_deviation: float | None
     interquartile_range: float | None
@@ -236,7 +237,6 @@ class ResultsFile(Struct, frozen=True, kw_only=True):
     gradient_variance: list[Curve]  # at milestones; empty: not measured
     gradient_signal: list[Curve]
     convergence: list[ConvergenceResult]
-    matrix: dict[str, dict[str, Estimate]]  # trained as, played against: mean over lengths
     methods: str
 
 

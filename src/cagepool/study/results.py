@@ -4,6 +4,7 @@ import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 
@@ -84,7 +85,6 @@ def _results(study: StudyFile, complete: Scored, failures: Mapping[str, str]) ->
         gradient_variance=_milestone_curves(known, lambda one: one.gradient_variance),
         gradient_signal=_milestone_curves(known, lambda one: one.gradient_signal),
         convergence=[_convergence(curve.setting, points) for curve, points in returns],
-        matrix=_matrix(editions),
         methods=methods_paragraph(study, machine),
     )
 
@@ -131,12 +131,17 @@ def _setting_results(
 ) -> SettingResults:
     finals = [*by_seed.values()]
     totals = np.array([final.total for final in finals])
+    cells = {red: [final.cells[red] for final in finals] for red in OFFICIAL_REDS}
     tails = np.array([np.mean([*final.cvar.values()]) for final in finals])
     return SettingResults(
         name=name,
         seeds=[*by_seed],
         totals=totals.tolist(),
-        cells={red: [final.cells[red] for final in finals] for red in OFFICIAL_REDS},
+        cells=cells,
+        by_red={
+            red: _estimate(interval(np.sum(of_red, axis=1), statistics.mean))
+            for red, of_red in cells.items()
+        },
         statistics={
             "iqm": _estimate(interval(totals, statistics.iqm)),
             "mean": _estimate(interval(totals, statistics.mean)),
@@ -265,30 +270,17 @@ def _convergence(name: str, curves: Float64s) -> ConvergenceResult:
     )
 
 
-def _matrix(editions: Sequence[EditionResults]) -> dict[str, dict[str, Estimate]]:
-    """Sum over the three lengths by setting and by red, in the first edition."""
-    if not editions:
-        return {}
-    return {
-        setting.name: {
-            red: _estimate(interval(np.sum(setting.cells[red], axis=1), statistics.mean))
-            for red in OFFICIAL_REDS
-        }
-        for setting in editions[0].settings
-    }
-
-
 def _estimate(found: Interval) -> Estimate:
     return Estimate(*found)
 
 
 def _machine() -> dict[str, str]:
-    libraries = ("cagepool", "numpy", "scipy", "msgspec")
+    libraries = ("cagepool", "numpy", "scipy", "msgspec", "torch")
     return {
         "processor": processor_model(),
         "cores": f"{usable_cores():g}",
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "compiler": f"g++ {_core.COMPILER}",
-        **{name: version(name) for name in libraries},
+        **{name: version(name) for name in libraries if find_spec(name)},
     }
