@@ -3,7 +3,6 @@
 Run it as python -m benchmarks.profiles on an idle machine; with --page it only writes the tables.
 """
 
-import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.blocks import fill_blocks, markdown_table
 from cagepool.bench.profile import STAGES, Profile, read_profile
 
 RESULTS = Path(__file__).parent / "results"
@@ -26,7 +26,6 @@ COMMANDS = {
     "profile_workers_20": f"step {BACKENDS} --steps 20000 --backend workers",
     "profile_pipes_20": f"step {BACKENDS} --steps 2000 --backend pipes",
 }
-SECTION = re.compile(r"(<!-- profiles: ([\w, -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -61,11 +60,10 @@ def fill_page(page: str, profiles: Mapping[str, Profile]) -> str:
         KeyError: a profile is missing.
     """
 
-    def fill(section: "re.Match[str]") -> str:
-        named = {name: profiles[name] for name in section[2].split(", ")}
-        return f"{section[1]}{to_markdown(named)}{section[3]}"
+    def tables(names: str) -> str:
+        return to_markdown({name: profiles[name] for name in names.split(", ")})
 
-    return SECTION.sub(fill, page)
+    return fill_blocks(page, "profiles", tables)
 
 
 def to_markdown(profiles: Mapping[str, Profile]) -> str:
@@ -90,9 +88,11 @@ def to_markdown(profiles: Mapping[str, Profile]) -> str:
     figures = [[name, *map(show, columns.values())] for name, show in rows.items()]
     stages = _stage_rows(list(columns.values()))
     titles = [*columns]
-    return f"{_table(['microseconds per step (share)', *titles], stages)}\n" + _table(
-        ["", *titles], figures
+    tables = (
+        markdown_table(["microseconds per step (share)", *titles], stages, aligns_numbers=True),
+        markdown_table(["", *titles], figures, aligns_numbers=True),
     )
+    return "\n\n".join(tables)
 
 
 def _stage_rows(profiles: Sequence[Profile]) -> list[list[str]]:
@@ -120,11 +120,6 @@ def _number(value: float | None, digits: int = 0) -> str:
 
 def _percent(share: float | None, digits: int = 2) -> str:
     return "unknown" if share is None else f"{100 * share:.{digits}f} %"
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [titles, ["---", *("---:" for _ in titles[1:])], *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Tables of the floors, and of what the policies of the zoo leave between their scores and them."""
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.blocks import fill_blocks, markdown_table
 from benchmarks.bounds.floors import SUM, USERS
 from benchmarks.bounds.meander import best_run
 from benchmarks.bounds.solve import LENGTHS
@@ -34,11 +34,7 @@ def write_tables(result: Result, documents: Iterable[Path]) -> list[Path]:
 
 def replace_blocks(text: str, result: Result) -> str:
     """Fill every block `<!-- bounds: NAME -->` … `<!-- end -->` with the table of that name."""
-
-    def fill(block: re.Match[str]) -> str:
-        return f"{block[1]}\n{TABLES[block[2]](result)}\n{block[3]}"
-
-    return re.sub(r"(<!-- bounds: (\w+) -->)\n.*?(<!-- end -->)", fill, text, flags=re.DOTALL)
+    return fill_blocks(text, "bounds", lambda name: TABLES[name](result))
 
 
 def floor_table(result: Result) -> str:
@@ -50,7 +46,7 @@ def floor_table(result: Result) -> str:
             cells = [_figure(found["floor"][name]) for name in _objectives()]
             known = _figure(found["user_known_from_start"][SUM])
             rows.append([edition, label, *cells, known])
-    return _markdown(rows)
+    return markdown_table(rows[0], rows[1:])
 
 
 def user_table(result: Result) -> str:
@@ -61,7 +57,7 @@ def user_table(result: Result) -> str:
             found = result["b_line"][edition][information]["by_user"]
             cells = [_figure(found[user][str(LENGTHS[-1])]) for user in USERS]
             rows.append([edition, label, *cells])
-    return _markdown(rows)
+    return markdown_table(rows[0], rows[1:])
 
 
 def meander_table(result: Result) -> str:
@@ -75,7 +71,7 @@ def meander_table(result: Result) -> str:
             ]
             counts = [str(run["seed"]), f"{run['episodes']:,}", f"{run['games']:,}"]
             rows.append([edition, *cells, *counts])
-    return _markdown(rows)
+    return markdown_table(rows[0], rows[1:])
 
 
 def check_table(result: Result) -> str:
@@ -95,7 +91,7 @@ def check_table(result: Result) -> str:
             rows.append(["optimal policy", edition, label, f"{found['games']:,}", text])
     for name, found in checks["zoo"].items():
         rows.append([f"`{name}`", found["edition"], "", f"{found['games']:,}", _score_text(found)])
-    return _markdown(rows)
+    return markdown_table(rows[0], rows[1:])
 
 
 def _score_text(found: Mapping[str, Any]) -> str:
@@ -111,7 +107,7 @@ def gap_table(result: Result) -> str:
         evaluation = run.evaluation()
         if evaluation is not None and _plays_all_reds(run.settings):
             rows += gap_rows(name, evaluation, result)
-    return _markdown(rows)
+    return markdown_table(rows[0], rows[1:])
 
 
 def gap_rows(name: str, evaluation: EvaluationFile, result: Result) -> list[list[str]]:
@@ -152,12 +148,6 @@ def _objectives() -> list[str]:
 
 def _figure(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
-
-
-def _markdown(rows: list[list[str]]) -> str:
-    header, *body = rows
-    lines = [header, ["---"] * len(header), *body]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 TABLES = {

@@ -119,7 +119,8 @@ def curve_plot(
     curves: Sequence[Curve], caption: Caption, *, axis: str, label: str = "total of the nine cells"
 ) -> StudyPlot:
     """Means over seeds with their bands, against episodes, steps or seconds."""
-    with svg_plot(f"{caption.title} against {axis}", 760, 330) as plot:
+    caption = caption._replace(title=f"{caption.title} against {axis}")
+    with svg_plot(caption.title, 760, 330) as plot:
         for number, curve in enumerate(curves):
             places: list[float] = getattr(curve, axis)
             look = series_color(number)
