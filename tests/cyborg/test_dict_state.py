@@ -1,6 +1,7 @@
 """The dictionary of the true state, in CybORG's form."""
 
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cagepool import Scenario
 from cagepool.cyborg.dict_state import enumerations, true_state_dict
 from cagepool.cyborg.dict_state.enumerations import (
     Architecture,
@@ -23,6 +25,7 @@ from cagepool.cyborg.dict_state.enumerations import (
 )
 from cagepool.sim import Batch
 from cagepool.sim.names import EXPLOITS, HOSTS, host_index
+from tests.scenarios.files import FOLDER, Content, content_of, load_changed, write
 from tests.sim.games import SEEDS, play_step, start_batch
 
 WAY_IN = (
@@ -361,3 +364,68 @@ def test_each_call_builds_the_dictionary_anew() -> None:
 def test_a_game_that_does_not_exist_is_refused(game: int) -> None:
     with pytest.raises(IndexError, match=f"index must be below 1, got {game}"):
         true_state_dict(start_batch(), game)
+
+
+def dictionary_of(scenario: Scenario) -> dict[str, Any]:
+    return true_state_dict(start_batch(1, scenario=scenario), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("green_session", SessionType.GREY_SESSION),
+        ("shell", SessionType.SHELL),
+        ("Local Shell", SessionType.LOCAL_SHELL),
+        ("whatever", SessionType.UNKNOWN),
+    ],
+)
+def test_sessions_of_green_may_have_any_type(
+    tmp_path: Path, name: str, expected: SessionType
+) -> None:
+    def change(content: Content) -> None:
+        content["Agents"]["Green"]["starting_sessions"][0]["type"] = name
+
+    state = dictionary_of(load_changed(tmp_path, change))
+
+    types = {
+        session["Type"]
+        for host in HOSTS
+        for session in state[host]["Sessions"]
+        if session["Agent"] == "Green"
+    }
+    assert expected in types
+
+
+def test_files_that_play_the_same_game_keep_their_own_accounts(tmp_path: Path) -> None:
+    def change(content: Content) -> None:
+        for session in content["Agents"]["Blue"]["starting_sessions"]:
+            session["username"] = "bob"
+
+    plain, changed = load_changed(tmp_path, lambda _: None), load_changed(tmp_path, change)
+    assert plain == changed
+
+    accounts = [
+        {
+            session["Username"]
+            for session in dictionary_of(scenario)["Enterprise0"]["Sessions"]
+            if session["Agent"] == "Blue"
+        }
+        for scenario in (plain, changed)
+    ]
+
+    assert accounts == [{"ubuntu"}, {"bob"}]
+
+
+def test_files_that_play_the_same_game_keep_their_own_images(tmp_path: Path) -> None:
+    original = (FOLDER / "images" / "own_win_full.yaml").read_text(encoding="utf-8")
+    scenarios = []
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.yaml").write_text(original, encoding="utf-8")
+        content = content_of()
+        content["Hosts"]["User1"]["image"] = name
+        scenarios.append(Scenario.load(write(tmp_path, content), images=tmp_path))
+    assert scenarios[0] == scenarios[1]
+
+    first, second = map(dictionary_of, scenarios)
+
+    assert first["User1"]["System info"] == second["User1"]["System info"]

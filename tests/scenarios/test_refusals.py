@@ -411,6 +411,17 @@ def test_an_image_outside_of_the_class_is_refused_with_its_field(
         Scenario.load(path, images=tmp_path)
 
 
+@pytest.mark.parametrize("family", ["Windows", "windows", "WINDOWS"])
+def test_the_system_of_an_image_may_be_in_any_case(tmp_path: Path, family: str) -> None:
+    image = yaml.safe_load((FOLDER / "images" / "own_win_full.yaml").read_text(encoding="utf-8"))
+    put("Test_Host/System info/OSType", family)(image)
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(image), encoding="utf-8")
+    content = content_of()
+    content["Hosts"]["User1"]["image"] = "own"
+    scenario = Scenario.load(write(tmp_path, content), images=tmp_path)
+    assert scenario.windows[scenario.host_index("User1")]
+
+
 def test_images_are_read_from_the_folder_that_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, content_of("own_images"))
     with pytest.raises(ValueError, match=r"Hosts.Enterprise0.image must be one of .*own_smb_linux"):

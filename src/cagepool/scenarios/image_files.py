@@ -83,7 +83,10 @@ def _is_windows(field: Field) -> bool:
             raise patches.refused("be absent")
     for required in ("Architecture", "OSDistribution", "OSVersion"):
         system.get(required).text()
-    return system.get("OSType").one_of(("WINDOWS", "LINUX")) == "WINDOWS"
+    family = system.get("OSType")
+    if family.text().upper() not in ("WINDOWS", "LINUX"):
+        raise family.refused("be WINDOWS or LINUX")
+    return family.text().upper() == "WINDOWS"
 
 
 def _process(field: Field, *, windows: bool) -> Process | None:

@@ -24,9 +24,15 @@ class TrinaryEnum(_Named):
 class SessionType(_Named):
     """Kind of an agent's session."""
 
+    UNKNOWN = 1
     SSH = 2
+    SHELL = 3
+    METERPRETER = 4
+    MSF_SHELL = 5
+    MSF_SERVER = 6
     VELOCIRAPTOR_CLIENT = 7
     VELOCIRAPTOR_SERVER = 8
+    LOCAL_SHELL = 9
     RED_ABSTRACT_SESSION = 10
     RED_REVERSE_SHELL = 11
     GREY_SESSION = 12

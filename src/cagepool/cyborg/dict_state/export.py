@@ -32,7 +32,7 @@ from cagepool.cyborg.dict_state.sessions import (
     SSH_PORT,
     Session,
     decoy_process,
-    host_image,
+    host_images,
     privileged_account,
     red_process,
     starting_sessions,
@@ -134,9 +134,13 @@ class _DictBuilder:
         self.labels = _episode_labels(self.scenario, batch.core.stream_key(game))
         self.true_state = batch.true_state[game]
         self.starting_sessions = starting_sessions(self.scenario)
+        self.images = host_images(self.scenario)
+        self.fixed_pids = [
+            sorted(process.pid for process in image.processes) for image in self.images
+        ]
 
     def host(self, host: int) -> Entry:
-        image = host_image(self.scenario, host)
+        image = self.images[host]
         opened = self._sessions_on(host)
         entry: Entry = {
             "Processes": [
@@ -161,8 +165,11 @@ class _DictBuilder:
 
     def _genuine_processes(self, host: int) -> list[Process]:
         running = self._of_host("ot_running", host)
-        processes = host_image(self.scenario, host).processes
-        return [process for process in processes if running or process.name != "OTService"]
+        return [
+            process
+            for process in self.images[host].processes
+            if running or process.name != "OTService"
+        ]
 
     def _of_host(self, field: str, host: int) -> bool:
         """Value of a field that the built-in network has in another form than others."""
@@ -179,7 +186,7 @@ class _DictBuilder:
             process, [_listening_socket(port, process.address) for port in process.ports]
         )
         if process.version is not None:
-            is_genuine = process.pid in self.labels.fixed_pids[host]
+            is_genuine = process.pid in self.fixed_pids[host]
             immune = is_genuine and self._of_host("mail_immune", host)
             entry["Process Version"] = ProcessVersion.UNKNOWN if immune else process.version
         return entry
@@ -198,7 +205,7 @@ class _DictBuilder:
             decoy_process(
                 sessions,
                 number if number < len(DECOYS) else _VSFTPD,
-                pid=self.labels.pid(host, _FIRST_DECOY + number),
+                pid=self._pid(host, _FIRST_DECOY + number),
             )
             for number in numbers
         ]
@@ -216,7 +223,8 @@ class _DictBuilder:
         for entry in self.red_sessions:
             if not entry.alive or entry.host != host:
                 continue
-            process = red_process(self.scenario, host, entry.exploit, ssh=entry.ssh)
+            image = self.images[host]
+            process = red_process(self.scenario, host, image, entry.exploit, ssh=entry.ssh)
             if entry.privileged:
                 process = process._replace(user=privileged_account(self.scenario, host))
             type_ = SessionType.SSH if entry.ssh else SessionType.RED_REVERSE_SHELL
@@ -226,8 +234,15 @@ class _DictBuilder:
         return result
 
     def _with_pid(self, session: Session, host: int, number: int) -> Session:
-        process = session.process._replace(pid=self.labels.pid(host, number))
+        process = session.process._replace(pid=self._pid(host, number))
         return session._replace(process=process)
+
+    def _pid(self, host: int, number: int) -> int:
+        """Process id that no other number on the host has, nor any of its genuine processes."""
+        pid = self.labels.pid(host, number)
+        for fixed in self.fixed_pids[host]:
+            pid += pid >= fixed
+        return pid
 
     def _endpoints(self, entry: RedSession) -> tuple[_Endpoint, _Endpoint]:
         """Endpoints of a red session: on the exploited host and on the entry host."""
@@ -238,7 +253,7 @@ class _DictBuilder:
 
     def _interfaces(self, host: int) -> list[Entry]:
         address = self.labels.addresses[host]
-        processes = host_image(self.scenario, host).processes
+        processes = self.images[host].processes
         others = dict.fromkeys(process.address for process in processes if process.ports)
         return [
             *({"IP Address": other} for other in others if other not in (ANY_ADDRESS, address)),
@@ -247,7 +262,7 @@ class _DictBuilder:
         ]
 
     def _system(self, host: int) -> Entry:
-        image = host_image(self.scenario, host)
+        image = self.images[host]
         family = OperatingSystemType
         return {
             "Hostname": self.scenario.hosts[host],
@@ -263,7 +278,6 @@ class _Labels:
 
     networks: list[IPv4Network]  # by subnet
     addresses: list[IPv4Address]  # by host
-    fixed_pids: list[list[int]]  # of genuine processes, by host
 
     def __init__(self, scenario: Scenario, key: int) -> None:
         rng = Random(key)
@@ -278,22 +292,15 @@ class _Labels:
             chosen = rng.sample(list(network.hosts()), len(members))
             for host, address in zip(members, chosen, strict=True):
                 self.addresses[host] = address
-        self.fixed_pids = [
-            sorted(process.pid for process in host_image(scenario, host).processes)
-            for host in range(len(scenario.hosts))
-        ]
         self._pid_walks = [
             (rng.randrange(_PID_COUNT), rng.randrange(1, _PID_COUNT)) for _ in scenario.hosts
         ]
         self._port_walk = rng.randrange(_PORT_COUNT), rng.randrange(1, _PORT_COUNT)
 
     def pid(self, host: int, number: int) -> int:
-        """Process id that no other number on the host has, nor any of its fixed processes."""
+        """Process id that no other number on the host has."""
         start, stride = self._pid_walks[host]
-        pid = 1 + (start + stride * number) % _PID_COUNT
-        for fixed in self.fixed_pids[host]:
-            pid += pid >= fixed
-        return pid
+        return 1 + (start + stride * number) % _PID_COUNT
 
     def port(self, session: int) -> int:
         """Ephemeral port of a red session."""
