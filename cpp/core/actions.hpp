@@ -20,10 +20,12 @@ enum class BlueKind : std::uint8_t {
   kMisinform
 };
 
+/// Aligned, so that the address of an action of Scenario2 is a shift of its index.
+///
 /// @tparam HostMask A set of hosts.
 /// @tparam DecoyBits A set of decoys.
 template <class HostMask, class DecoyBits>
-struct BasicBlueAction {
+struct alignas(8) BasicBlueAction {
   BlueKind kind = BlueKind::kSleep;
   Byte host = 0;
   DecoyBits decoy_bit = 0;    // bit of the decoy; 0 if the host can never take it

@@ -80,12 +80,12 @@ struct Cage2 {
   static Ports ports_of(unsigned decoys) { return kPortsOfDecoys[decoys & 255u]; }
   static constexpr unsigned kMostVsftpd = 0xFF;
 
-  // Routes.
-  static bool reaches(Mask hosts_with_red, int host) {
-    return ((kOperational >> host) & 1) == 0 || (hosts_with_red & kEnterpriseServers) != 0;
+  // Routes. They take the game: most questions need not read where red's sessions are.
+  static bool reaches(const Game& game, int host) {
+    return ((kOperational >> host) & 1) == 0 || (hosts_with_red(game) & kEnterpriseServers) != 0;
   }
-  static bool reaches_subnet(Mask hosts_with_red, int subnet) {
-    return subnet != kOperationalNet || reaches(hosts_with_red, kOpServer0);
+  static bool reaches_subnet(const Game& game, int subnet) {
+    return subnet != kOperationalNet || reaches(game, kOpServer0);
   }
   static constexpr Mask subnet_hosts(std::size_t subnet) { return kSubnetHosts[subnet]; }
   static constexpr Mask revealed_hosts(std::size_t host) { return kHostFacts[host].revealed_hosts; }
@@ -101,6 +101,8 @@ struct Cage2 {
   static constexpr Mask meander_op() { return kOperational; }
   static constexpr Mask meander_ent() { return kEnterpriseServers; }
   static constexpr Mask impact_host() { return cagepool::bit(kOpServer0); }
+  /// Host of an Impact by the target of the action, which is a constant here.
+  static constexpr int impact_target(int /*host*/) { return kOpServer0; }
   static constexpr Mask b_line_users() { return kUserTargets; }
   static constexpr Byte user_pick(int host) { return static_cast<Byte>(host - kUser1); }
 
@@ -234,14 +236,14 @@ class TableNetwork {
     return tables_->services[host].entries + std::popcount(decoys & 0xC0FFu) + further_vsftpd;
   }
 
-  bool reaches(Mask hosts_with_red, int host) const {
-    const Mask reached =
-        tables_->open_hosts | ((hosts_with_red & tables_->gate) != 0 ? tables_->gated_hosts : 0);
+  bool reaches(const Game& game, int host) const {
+    const bool is_open = (hosts_with_red(game) & tables_->gate) != 0;
+    const Mask reached = tables_->open_hosts | (is_open ? tables_->gated_hosts : 0);
     return (reached & bit(host)) != 0;
   }
-  bool reaches_subnet(Mask hosts_with_red, int subnet) const {
-    const unsigned reached =
-        tables_->open_nets | ((hosts_with_red & tables_->gate) != 0 ? tables_->gated_nets : 0u);
+  bool reaches_subnet(const Game& game, int subnet) const {
+    const bool is_open = (hosts_with_red(game) & tables_->gate) != 0;
+    const unsigned reached = tables_->open_nets | (is_open ? tables_->gated_nets : 0u);
     return ((reached >> subnet) & 1u) != 0;
   }
   Mask subnet_hosts(std::size_t subnet) const { return tables_->subnet_hosts[subnet]; }
@@ -256,6 +258,7 @@ class TableNetwork {
   Mask meander_op() const { return tables_->meander_op; }
   Mask meander_ent() const { return tables_->meander_ent; }
   Mask impact_host() const { return tables_->impact_host; }
+  static constexpr int impact_target(int host) { return host; }
   Mask b_line_users() const { return tables_->b_line_users; }
   static constexpr Byte user_pick(int host) { return static_cast<Byte>(host); }
 

@@ -7,8 +7,8 @@
 
 namespace cagepool {
 
-/// One position of B_lineAgent's plan.
-struct BLineStep {
+/// One position of B_lineAgent's plan; aligned like `BasicBlueAction`.
+struct alignas(8) BLineStep {
   RedKind kind;
   std::array<std::uint8_t, 2> next;   // position after a failure, after a success
   std::array<std::int8_t, 4> target;  // by the user host that was drawn

@@ -39,7 +39,7 @@ template <class Network>
 inline RedOutcome play_sweep(BasicSlot<Network> slot, int subnet) {
   const Network network = slot.network();
   auto& game = slot.game();
-  if (!network.reaches_subnet(hosts_with_red(game), subnet)) return {};
+  if (!network.reaches_subnet(game, subnet)) return {};
   game.known_ip |= network.subnet_hosts(static_cast<std::size_t>(subnet));
   return {.success = Success::kTrue};
 }
@@ -50,7 +50,7 @@ inline RedOutcome play_scan(BasicSlot<Network> slot, int host) {
   const Network network = slot.network();
   auto& game = slot.game();
   const auto h = static_cast<std::size_t>(host);
-  const bool is_reached = network.reaches(hosts_with_red(game), host);
+  const bool is_reached = network.reaches(game, host);
   const HostEvents events = is_reached ? scan_events(slot, h) : HostEvents::kNone;
   game.last_scan_empty = events == HostEvents::kNone;
   if (game.last_scan_empty) return {.success = Success::kTrue};  // Q9
@@ -64,6 +64,7 @@ inline RedOutcome play_scan(BasicSlot<Network> slot, int host) {
 /// Play ExploitRemoteService.
 template <class Network, class Draws>
 inline RedOutcome play_exploit(BasicSlot<Network> slot, int host, const Draws& draws) {
+  using Bits = typename Network::Bits;
   const Network network = slot.network();
   auto& game = slot.game();
   const auto h = static_cast<std::size_t>(host);
@@ -72,7 +73,7 @@ inline RedOutcome play_exploit(BasicSlot<Network> slot, int host, const Draws& d
   const int rank = draws.exploit_rank(options);
   const auto port = static_cast<Ports>(1 << rank);
   RedOutcome outcome{.exploit = kExploitOfRank[static_cast<std::size_t>(rank)], .port = port};
-  if (!network.reaches(hosts_with_red(game), host)) return outcome;
+  if (!network.reaches(game, host)) return outcome;
 
   if (((network.user_level(h) | network.privileged(h)) & port) == 0) {
     // A decoy traps only where no genuine service has the port (Q27). The decoys of Misinform
@@ -84,9 +85,13 @@ inline RedOutcome play_exploit(BasicSlot<Network> slot, int host, const Draws& d
       outcome.events = port == kSsh ? HostEvents::kBruteForce : HostEvents::kTwoOnOnePort;
     return outcome;
   }
+  const auto flags_with = [&outcome](int flags) {
+    const int exploit = Bits::kHasExploit ? outcome.exploit << Bits::kExploitShift : 0;
+    return static_cast<typename Network::Session>(flags | exploit);
+  };
   if (port == kSsh) {  // its events carry no process id, so the session is never `seen`
     outcome.events = HostEvents::kBruteForce;
-    open_session(slot, host, {.ssh = true, .exploit = outcome.exploit});
+    open_session(slot, host, flags_with(Bits::kSsh));
   } else if (port == kMail && network.is_mail_immune(game, host)) {
     outcome.events = HostEvents::kOne;
     return outcome;
@@ -94,10 +99,10 @@ inline RedOutcome play_exploit(BasicSlot<Network> slot, int host, const Draws& d
     const bool detected = draws.is_detected();
     outcome.detected = detected;
     outcome.events = detected ? HostEvents::kReverseShell : HostEvents::kOne;
+    const bool privileged = (network.privileged(h) & port) != 0;
+    const bool seen = detected && network.is_monitored(host);
     open_session(slot, host,
-                 {.privileged = (network.privileged(h) & port) != 0,
-                  .seen = detected && network.is_monitored(host),
-                  .exploit = outcome.exploit});
+                 flags_with((privileged ? Bits::kPrivileged : 0) | (seen ? Bits::kSeen : 0)));
     game.malware |= network.bit(host);
     slot.true_state().malware[h] = 1;
   }
@@ -158,7 +163,7 @@ inline RedOutcome play_red_action(BasicSlot<Network> slot, RedAction action, con
     case RedKind::kEscalate:
       return play_escalate(slot, action.target, draws);
     case RedKind::kImpact:
-      return play_impact(slot, action.target);
+      return play_impact(slot, Network::impact_target(action.target));
   }
   return {};
 }

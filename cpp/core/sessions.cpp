@@ -59,28 +59,25 @@ void recount_sessions(BasicSlot<Network> slot, int host) {
 }
 
 template <class Network>
-void open_session(BasicSlot<Network> slot, int host, SessionFlags flags) {
+void open_session(BasicSlot<Network> slot, int host, typename Network::Session flags) {
   using Bits = typename Network::Bits;
   const Network network = slot.network();
   auto& game = slot.game();
   ++game.sessions;
-  slot.session_log().back() = static_cast<typename Network::Session>(
-      host | Bits::kAlive | (flags.privileged ? Bits::kPrivileged : 0) |
-      (flags.seen ? Bits::kSeen : 0) | (flags.ssh ? Bits::kSsh : 0) |
-      (Bits::kHasExploit ? flags.exploit << Bits::kExploitShift : 0));
+  slot.session_log().back() = static_cast<typename Network::Session>(host | Bits::kAlive | flags);
+  const bool privileged = (flags & Bits::kPrivileged) != 0;
+  const bool seen = (flags & Bits::kSeen) != 0;
   auto& true_state = slot.true_state();
   const auto h = static_cast<std::size_t>(host);
-  if (flags.privileged) {
+  if (privileged) {
     network.count_privileged(game, host, (game.privileged & network.bit(host)) != 0, true);
   }
-  (flags.privileged ? game.privileged
-   : flags.seen     ? game.user_seen
-                    : game.user_unseen) |= network.bit(host);
-  Byte& count = (flags.privileged ? true_state.privileged
-                 : flags.seen     ? true_state.user_seen
-                                  : true_state.user_unseen)[h];
+  (privileged ? game.privileged : seen ? game.user_seen : game.user_unseen) |= network.bit(host);
+  Byte& count = (privileged ? true_state.privileged
+                 : seen     ? true_state.user_seen
+                            : true_state.user_unseen)[h];
   count = saturated(count + 1);
-  true_state.access[h] = std::max<Byte>(true_state.access[h], flags.privileged ? 2 : 1);
+  true_state.access[h] = std::max<Byte>(true_state.access[h], privileged ? 2 : 1);
 }
 
 template <class Network>
@@ -106,12 +103,12 @@ void escalate_session(BasicSlot<Network> slot, int host, int pick) {
   recount_sessions(slot, host);
 }
 
-template void open_session(BasicSlot<Cage2>, int, SessionFlags);
+template void open_session(BasicSlot<Cage2>, int, Session);
 template void remove_sessions(BasicSlot<Cage2>, int, std::size_t);
 template void restore_sessions(BasicSlot<Cage2>, int);
 template void escalate_session(BasicSlot<Cage2>, int, int);
 template void recount_sessions(BasicSlot<Cage2>, int);
-template void open_session(BasicSlot<TableNetwork>, int, SessionFlags);
+template void open_session(BasicSlot<TableNetwork>, int, WideSession);
 template void remove_sessions(BasicSlot<TableNetwork>, int, std::size_t);
 template void restore_sessions(BasicSlot<TableNetwork>, int);
 template void escalate_session(BasicSlot<TableNetwork>, int, int);

@@ -6,23 +6,17 @@
 
 namespace cagepool {
 
-/// Flags of a new session.
-struct SessionFlags {
-  bool privileged = false;
-  bool seen = false;
-  bool ssh = false;
-  std::int8_t exploit = 0;  // that opened it; kept in logs that have room for it
-};
-
 /// Add a session.
+///
+/// @param flags Any of kPrivileged, kSeen and kSsh of `SessionBits`; in logs that have room for it,
+///     also the exploit that opened the session.
 template <class Network>
-void open_session(BasicSlot<Network> slot, int host, SessionFlags flags);
+void open_session(BasicSlot<Network> slot, int host, typename Network::Session flags);
 
 /// End the user-level sessions that blue has seen (the action Remove).
 ///
 /// @param spared Number of sessions, the last ones of the log, that stay: red opened them earlier
-/// in
-///     this step.
+///     in this step.
 template <class Network>
 void remove_sessions(BasicSlot<Network> slot, int host, std::size_t spared);
 

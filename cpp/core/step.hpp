@@ -22,12 +22,15 @@ using StepResult = BasicStepResult<Cage2>;
 inline void pack_moves(int action, Success blue, RedAction red, RedOutcome outcome, int green_host,
                        int /*decoy_pick*/, Moves& moves) {
   const auto byte = [](auto value, int offset) {
-    return std::uint64_t{static_cast<std::uint8_t>(value)} << (8 * offset);
+    return std::uint32_t{static_cast<std::uint8_t>(value)} << (8 * offset);
   };
-  moves = std::bit_cast<Moves>(byte(action, 0) | byte(blue, 1) | byte(red.kind, 2) |
-                               byte(red.target, 3) | byte(outcome.success, 4) |
-                               byte(outcome.exploit, 5) | byte(outcome.detected, 6) |
-                               byte(green_host, 7));
+  const std::uint32_t actions =
+      byte(action, 0) | byte(blue, 1) | byte(red.kind, 2) | byte(red.target, 3);
+  // A word by itself: most of red's actions end in constants, which then take one register.
+  const std::uint32_t outcomes =
+      byte(outcome.success, 0) | byte(outcome.exploit, 1) | byte(outcome.detected, 2);
+  const std::uint64_t green = byte(green_host, 3);
+  moves = std::bit_cast<Moves>(green << 32 | std::uint64_t{outcomes} << 32 | actions);
 }
 inline void pack_moves(int action, Success blue, RedAction red, RedOutcome outcome, int green_host,
                        int decoy_pick, WideMoves& moves) {
