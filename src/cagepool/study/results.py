@@ -38,7 +38,7 @@ from cagepool.types import Float64s
 
 CURVE_POINTS = 40
 PROFILE_POINTS = 60
-FLAT_SHARE = 0.02  # of the rise over the whole training, which counts as no change
+FLAT_SHARE = 0.05  # of the return in the last quarter of training, which counts as no change
 
 
 def write_results(path: Path, study: StudyFile, failures: Mapping[str, str]) -> ResultsFile:
@@ -249,8 +249,8 @@ def _curve(name: str, places: Sequence[Float64s], values: Float64s) -> Curve:
 
 
 def _convergence(name: str, curves: Float64s) -> ConvergenceResult:
-    rise = float(np.ptp(curves.mean(axis=0)))
-    found = statistics.convergence(curves, tolerance=FLAT_SHARE * rise)
+    level = abs(float(curves[:, -CURVE_POINTS // 4 :].mean()))
+    found = statistics.convergence(curves, tolerance=FLAT_SHARE * level)
     change = _estimate(found.change)
     words = {
         "flat": "has converged",
@@ -265,7 +265,7 @@ def _convergence(name: str, curves: Float64s) -> ConvergenceResult:
         sentence=(
             f"{name} {words}: in the last quarter of training, its return changes by "
             f"{change.estimate:+.2f} [{change.low:.2f}, {change.high:.2f}] points, "
-            f"{100 * abs(change.estimate) / rise if rise else 0:.1f} % of its range."
+            f"{100 * abs(change.estimate) / level if level else 0:.1f} % of it."
         ),
     )
 
