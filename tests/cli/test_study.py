@@ -98,6 +98,28 @@ def test_the_report_of_a_study_is_one_page_with_files_to_download(
     assert "no &lt;masks&gt; &amp; " in page
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--baseline", "typo"), "--baseline must be one of "),
+        (("--editions", "3"), "edition must be one of 2.1, leaderboard; got '3'"),
+        (("--gamma", "0.9"), "a file defines the settings of its study"),
+    ],
+)
+def test_flags_beside_a_file_are_checked_before_anything_is_trained(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    flags: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(FILE)
+    assert run(["study", "study.toml", "--out", "out", *flags]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.soak
 def test_flags_define_a_grid(tmp_path: Path) -> None:
     done = cagepool(
@@ -118,7 +140,7 @@ def test_flags_define_a_grid(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("missing.toml",), "missing.toml must be a file that can be read"),
-        (("--seeds", "1"), "seeds must be two or more different numbers"),
+        (("--seeds", "1"), "--seeds must be from 2 to 10,000, got 1"),
         (("--vary", "ppo.gama=1"), "ppo.ent_coef, got 'ppo.gama', did you mean ppo.gamma"),
         (("--jobs", "0", *SHORT, "--out", "x"), "--jobs must be at least 1, got 0"),
         (("--policy", "first"), "--policy must be best or last, got 'first'"),

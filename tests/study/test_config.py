@@ -37,13 +37,13 @@ def test_values_have_the_types_of_their_settings() -> None:
     texts = [
         "hidden=64x64,8",
         "env.red_agent=b_line+meander,mix",
-        "target_score=none,-20",
+        "order.order=none,critical_first",
         "n_envs=5",
     ]
     assert parse_vary(texts) == {
         "ppo.hidden": [[64, 64], [8]],
         "env.red_agent": ["b_line+meander", "mix"],
-        "run.target_score": [None, -20.0],
+        "order.order": [None, "critical_first"],
         "env.n_envs": [5],
     }
 
@@ -100,7 +100,13 @@ def test_named_settings_and_a_grid_are_multiplied(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[study", "must be a TOML file"),
-        ("[study]\nseeds = 1", "seeds must be two or more different numbers"),
+        ("[study]\nseeds = 1", "seeds must be from 2 to 10,000, got 1"),
+        ("study = 3", "study must be a table, got 3"),
+        ("[settings]\na = 3", "settings.a must be a table, got 3"),
+        ("[vary]\nppo.gamma = [0.99, 0.99]", "different names, got 'gamma=0.99' twice"),
+        ("[vary]\nenv.green = [true, false]", "env.green differs"),
+        ('[vary]\nenv.edition = ["2.1", "leaderboard"]', "name the editions of the evaluation"),
+        ("[run]\neval_patience = 3", "a study plays the same budget in all runs"),
         ("[study]\nseeds = [1, 1]", "seeds must be two or more different numbers"),
         ("[study]\nseed = 4", "settings of study must be among seeds, .* got seed"),
         ("[study]\nmilestones = [50, 10]", "milestones must be ascending"),

@@ -2,12 +2,12 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -225,29 +225,53 @@ def test_a_failing_run_is_named_the_others_go_on_and_the_study_can_be_resumed(
 ) -> None:
     path, study = tmp_path / "failing", finished[1]
     bad, *others = created(path, study)
-    run = open_training(path, study, bad.setting, bad.seed)
+    damaged = open_training(path, study, bad.setting, bad.seed).path / SCORES
+    damaged.write_text("{")
     recorder = Recorder()
-    is_complete, results = _run_with_damage(path, study, recorder, run.path / SCORES)
+    is_complete, results = studies.run_study(path, study, ProcessExecutor(path, 2), recorder)
     assert not is_complete
     assert [*results.failures] == [bad.name]
     assert "damaged" in results.failures[bad.name]
     assert {name for kind, name in recorder.events if kind == "end"} == {
         task.name for task in others
     }
+    damaged.unlink()
     resume(path, study)
     assert numbers(path, study) == numbers(*finished)
 
 
-def _run_with_damage(path: Path, study: StudyFile, recorder: Recorder, damaged: Path) -> Any:
-    """Run the study; a file of a run is damaged while the processes run."""
+def test_a_study_gets_more_seeds_and_keeps_its_runs(
+    finished: tuple[Path, StudyFile], tmp_path: Path
+) -> None:
+    path = shutil.copytree(finished[0], tmp_path / "more")
+    study = short_study(seeds=[0, 1, 2])
+    create_or_open(path, study)
+    recorder = Recorder()
+    is_complete, results = studies.run_study(path, study, ProcessExecutor(path, 2), recorder)
+    assert is_complete
+    assert {name for kind, name in recorder.events if kind == "start"} == {
+        f"{setting}, seed 2" for setting in study.settings
+    }
+    assert all(one.seeds == [0, 1, 2] for one in results.editions[0].settings)
+    with pytest.raises(ValueError, match="other settings"):
+        create_or_open(path, finished[1])
 
-    class Executor(ProcessExecutor):
-        def execute(self, tasks: Any, listener: Any, should_stop: Any) -> None:
-            damaged.write_text("{")
-            super().execute(tasks, listener, should_stop)
-            damaged.unlink()
 
-    return studies.run_study(path, study, Executor(path, 2), recorder)
+@pytest.mark.slow
+def test_a_reward_that_prints_does_not_disturb_its_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "printing.py").write_text(
+        "def reward(step):\n    print(7)\n    return step.reward\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    settings = {**BASE, "env": {**BASE["env"], "reward": "printing:reward"}}
+    study = make_study(settings, short_study().protocol)
+    path = tmp_path / "study"
+    created(path, study)
+    is_complete, results = studies.run_study(path, study, ProcessExecutor(path, 2), Recorder())
+    assert is_complete, results.failures
 
 
 def test_a_process_that_is_killed_is_a_failing_run(tmp_path: Path) -> None:

@@ -27,7 +27,13 @@ from cagepool.cli.args import (
 )
 from cagepool.cli.display import CommandConsole, StudyDisplay, command_line
 from cagepool.cli.train import ray_connection, stop_on_interrupt
-from cagepool.runs.study_schema import ResultsFile, StudyFile, StudyProtocol, read_results
+from cagepool.runs.study_schema import (
+    ResultsFile,
+    StudyFile,
+    StudyProtocol,
+    first_seeds,
+    read_results,
+)
 from cagepool.sim.features import FeatureConfig
 from cagepool.train.config import TrainConfig
 from cagepool.train.presets import PRESETS, preset_settings
@@ -37,6 +43,7 @@ if TYPE_CHECKING:  # loads SciPy
 
 LIBRARIES = ("scipy", "tensorboard", "safetensors")
 DEFAULT_SEEDS = 10
+MOST_COMPARISONS = 30  # that are printed whatever their outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +153,9 @@ def _open(command: Study) -> tuple[Path, StudyFile]:
 
     if command.study is not None and command.study.is_dir():
         _refuse_changes(command)
-        definition = read_study_file(command.study)
+        definition = _with_flags(command, read_study_file(command.study))
         _allow_code(definition, trusted=False)
+        create_or_open(command.study, definition)
         return command.study, definition
     definition = _definition(command)
     _allow_code(definition, trusted=True)
@@ -160,7 +168,7 @@ def _definition(command: Study) -> StudyFile:
     from cagepool.study.config import make_study, parse_vary, read_study  # noqa: PLC0415
 
     if command.study is None:
-        protocol = _protocol(command, {"seeds": [*range(DEFAULT_SEEDS)]})
+        protocol = _protocol(command, {"seeds": first_seeds(DEFAULT_SEEDS)})
         vary = parse_vary(command.vary)
         with flag_errors():
             return make_study(command.settings(), protocol, vary=vary)
@@ -168,16 +176,22 @@ def _definition(command: Study) -> StudyFile:
         given = ", ".join((*(["vary"] if command.vary else []), *_changed_settings(command)))
         raise ValueError(f"a file defines the settings of its study, got flags too: {given}")
     read = read_study(command.study)
+    return _with_flags(command, read)
+
+
+def _with_flags(command: Study, read: StudyFile) -> StudyFile:
+    """A study with the values of flags in its protocol."""
+    from cagepool.study.config import with_protocol  # noqa: PLC0415 - loads SciPy
+
     known = {name: getattr(read.protocol, name) for name in read.protocol.__struct_fields__}
-    return StudyFile(
-        cagepool=read.cagepool, protocol=_protocol(command, known), settings=read.settings
-    )
+    with flag_errors():
+        return with_protocol(read, _protocol(command, known))
 
 
 def _protocol(command: Study, known: dict[str, Any]) -> StudyProtocol:
     """The protocol with the values of flags where they are given."""
     flags = {
-        "seeds": None if command.seeds is None else [*range(command.seeds)],
+        "seeds": None if command.seeds is None else first_seeds(command.seeds),
         "baseline": command.baseline,
         "editions": command.editions.split(",") if command.editions else None,
         "episodes": command.episodes,
@@ -203,7 +217,7 @@ def _changed_settings(command: Study) -> list[str]:
 
 
 def _refuse_changes(command: Study) -> None:
-    flags = ("seeds", "vary", "baseline", "editions", "episodes", "policy", "out")
+    flags = ("vary", "baseline", "editions", "episodes", "policy", "out")
     given = [name for name in flags if getattr(command, name)] + _changed_settings(command)
     if given:
         raise ValueError(f"a resumed study keeps its settings, got {', '.join(given)}")
@@ -281,7 +295,12 @@ def _print_results(console: CommandConsole, results: ResultsFile) -> None:
             deviation = f"{setting.standard_deviation:.1f}"
             numbers = f"{len(setting.seeds):>5}  {score:>26}  {mean:>7}  {deviation:>6}"
             console.print(f"{setting.name:{width}}  {numbers}", soft_wrap=True)
-        for comparison in edition.comparisons:
+        clear = [one for one in edition.comparisons if one.verdict != "unclear"]
+        shown = edition.comparisons if len(edition.comparisons) <= MOST_COMPARISONS else clear
+        for comparison in shown:
             console.print(comparison.sentence, soft_wrap=True)
+        left_out = len(edition.comparisons) - len(shown)
+        if left_out:
+            console.print(f"{left_out} comparisons that cannot tell are in results.json only")
     for found in results.convergence:
         console.print(found.sentence, soft_wrap=True)

@@ -26,12 +26,12 @@ STATISTICS = {
     "optimality_gap": "Optimality gap",
     "cvar": "CVaR 5 %",
 }
-"""Statistics of a setting over seeds: the first four of totals; the last one is the mean over reds
-of the worst 5 % of the games of 100 steps."""
+"""Statistics of a setting over seeds: the first four of totals; the last one is the mean of the
+worst 5 % of the games of 100 steps, summed over reds."""
 
 BEHAVIOR = {
     "clean": ("Clean host-steps", "clean_host_steps", "host_steps"),
-    "time_to_fix": ("Steps from intrusion to fix", "steps_to_fix", "fixed_intrusions"),
+    "time_to_fix": ("Steps to the fix of fixed intrusions", "steps_to_fix", "fixed_intrusions"),
     "fixed": ("Intrusions fixed", "fixed_intrusions", "intrusions"),
     "restore_precision": ("Restore: precision", "useful_restores", "restores"),
     "restore_recall": ("Restore: recall", "restored_intrusions", "privileged_intrusions"),
@@ -44,6 +44,7 @@ BEHAVIOR = {
 """Behavior by name: title, and the two fields of `BehaviorCounts` whose ratio it is."""
 
 MILESTONES = (10, 25, 50, 75, 100)
+MAX_SEEDS = 10_000
 Cells: TypeAlias = dict[str, list[float]]  # mean total rewards by red, one per length
 
 
@@ -230,6 +231,7 @@ class ResultsFile(Struct, frozen=True, kw_only=True):
     machine: dict[str, str]
     seconds: float  # of all trainings, one after the other
     episodes: Count  # of all trainings
+    complete: Count  # trainings
     failures: dict[str, str]  # message by run
     editions: list[EditionResults]
     returns: list[Curve]  # of training episodes
@@ -238,6 +240,17 @@ class ResultsFile(Struct, frozen=True, kw_only=True):
     gradient_signal: list[Curve]
     convergence: list[ConvergenceResult]
     methods: str
+
+
+def first_seeds(count: int) -> list[int]:
+    """That many seeds, from 0 on.
+
+    Raises:
+        ValueError: there are fewer than two, or too many.
+    """
+    if not 2 <= count <= MAX_SEEDS:
+        raise ValueError(f"seeds must be from 2 to {MAX_SEEDS:,}, got {count}")
+    return [*range(count)]
 
 
 def read_results(path: Path) -> ResultsFile:

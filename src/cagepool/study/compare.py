@@ -18,22 +18,32 @@ MAX_SEEDS = 1000  # that a sentence recommends
 Totals = Mapping[str, Mapping[int, float]]  # by setting and seed
 
 
-def compare(totals: Totals, pairs: Sequence[tuple[str, str]]) -> list[Comparison]:
-    """Compare pairs of settings on the seeds that both have.
+def compare(
+    totals: Mapping[str, Totals], pairs: Mapping[str, Sequence[tuple[str, str]]]
+) -> dict[str, list[Comparison]]:
+    """Compare pairs of settings in each edition, on the seeds that both settings have.
 
     The seeds of a pair share the evaluation games and the initial weights, so that differences are
     taken by seed.
+
+    Args:
+        totals: By edition.
+        pairs: By edition.
     """
-    shared = {pair: _shared_scores(totals, pair) for pair in pairs}
-    shared = {pair: scores for pair, scores in shared.items() if len(scores[0]) > 1}
+    shared = {
+        (edition, pair): _shared_scores(totals[edition], pair)
+        for edition, of_edition in pairs.items()
+        for pair in of_edition
+    }
+    shared = {key: scores for key, scores in shared.items() if len(scores[0]) > 1}
     differences = [paired_difference(*scores) for scores in shared.values()]
     corrected = holm([one.p_value for one in differences]).tolist() if differences else []
-    return [
-        _comparison(pair, scores, difference, p_value, len(differences))
-        for (pair, scores), difference, p_value in zip(
-            shared.items(), differences, corrected, strict=True
-        )
-    ]
+    found: dict[str, list[Comparison]] = {edition: [] for edition in pairs}
+    for ((edition, pair), scores), difference, p_value in zip(
+        shared.items(), differences, corrected, strict=True
+    ):
+        found[edition].append(_comparison(pair, scores, difference, p_value, len(differences)))
+    return found
 
 
 def _shared_scores(totals: Totals, pair: tuple[str, str]) -> tuple[list[float], list[float]]:
@@ -108,13 +118,16 @@ def comparison_sentence(  # noqa: PLR0913 - all parts of a sentence
     if difference.excludes(0.0):
         corrected = f"it does not survive the correction for {comparisons} comparisons"
         return f"{seeds} seeds suggest that {better} is better than {other}, {points}; {corrected}."
-    advice = _advice(difference, seeds)
+    advice = _advice(difference, seeds, comparisons)
     return f"{seeds} seeds cannot tell {better} from {other}: {points}.{advice}"
 
 
-def _advice(difference: Interval, seeds: int) -> str:
-    """How many seeds would tell a difference of the observed size."""
-    needed = pairs_for_power(difference, seeds, most=MAX_SEEDS)
+def _advice(difference: Interval, seeds: int, comparisons: int) -> str:
+    """How many seeds would tell a difference of the observed size; nothing if there is none."""
+    if not difference.estimate or seeds >= MAX_SEEDS:
+        return ""
+    error_rate = ERROR_RATE / comparisons
+    needed = pairs_for_power(difference, seeds, most=MAX_SEEDS, error_rate=error_rate)
     number = f"about {needed} seeds" if needed < MAX_SEEDS else f"{MAX_SEEDS:,} seeds or more"
     return f" A difference of this size would need {number}."
 

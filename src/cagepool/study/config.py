@@ -13,7 +13,7 @@ import msgspec
 
 from cagepool import runs
 from cagepool._lookup import suggestion
-from cagepool.runs.study_schema import StudyFile, StudyProtocol
+from cagepool.runs.study_schema import StudyFile, StudyProtocol, first_seeds
 from cagepool.sim.names import edition_code
 from cagepool.train.config import Settings, TrainConfig, merge_settings
 from cagepool.train.presets import preset_settings
@@ -60,15 +60,34 @@ def make_study(
     for name, changes in (named or {"": {}}).items():
         for label, values in _grid(vary or {}):
             full_name = ", ".join(part for part in (name, label) if part) or "base"
+            if full_name in settings:
+                raise ValueError(f"settings must have different names, got {full_name!r} twice")
             merged = merge_settings(merge_settings(base, changes), values)
             settings[full_name] = _training_settings(full_name, merged)
-    if protocol.baseline is not None and protocol.baseline not in settings:
-        known = ", ".join(settings)
+    _check_folders(settings)
+    study = StudyFile(cagepool=version("cagepool"), protocol=protocol, settings=_plain(settings))
+    return with_protocol(study, protocol)
+
+
+def with_protocol(study: StudyFile, protocol: StudyProtocol) -> StudyFile:
+    """The study with another protocol.
+
+    Raises:
+        ValueError: the protocol does not fit the settings.
+    """
+    if protocol.baseline is not None and protocol.baseline not in study.settings:
+        known = ", ".join(study.settings)
         raise ValueError(f"baseline must be one of {known}; got {protocol.baseline!r}")
     for edition in protocol.editions:
         edition_code(edition)
-    _check_folders(settings)
-    return StudyFile(cagepool=version("cagepool"), protocol=protocol, settings=_plain(settings))
+    environments = [settings["env"] for settings in study.settings.values()]
+    for name in ("green", *(() if protocol.editions else ("edition",))):
+        if len({env[name] for env in environments}) > 1:
+            remedy = "; name the editions of the evaluation in editions" if name != "green" else ""
+            raise ValueError(
+                f"all settings must be evaluated on the same games, env.{name} differs{remedy}"
+            )
+    return StudyFile(cagepool=study.cagepool, protocol=protocol, settings=study.settings)
 
 
 def parse_vary(texts: Sequence[str]) -> dict[str, list[Any]]:
@@ -99,12 +118,23 @@ def run_path(study: StudyFile, setting: str, seed: int) -> Path:
     return Path(_folder_name(number, setting)) / f"seed-{seed}"
 
 
+def has_more_seeds(study: StudyFile, other: StudyFile) -> bool:
+    """Whether a study is another one with further seeds."""
+    fewer = msgspec.structs.replace(study.protocol, seeds=other.protocol.seeds)
+    added = {*study.protocol.seeds} > {*other.protocol.seeds}
+    return added and (fewer, study.settings) == (other.protocol, other.settings)
+
+
 def is_same(study: StudyFile, other: StudyFile) -> bool:
     """Whether two studies have the same settings and protocol."""
     return (study.protocol, study.settings) == (other.protocol, other.settings)
 
 
 def _study_of_tables(content: Mapping[str, Any]) -> StudyFile:
+    for name in ("study", "settings", "vary"):
+        _check_table(name, content.get(name, {}))
+    for name, changes in content.get("settings", {}).items():
+        _check_table(f"settings.{name}", changes)
     groups = {name: table for name, table in content.items() if name not in TABLES}
     base = (
         merge_settings(preset_settings(content["preset"]), groups)
@@ -116,8 +146,8 @@ def _study_of_tables(content: Mapping[str, Any]) -> StudyFile:
     if unknown:
         known = ", ".join(StudyProtocol.__struct_fields__)
         raise ValueError(f"settings of study must be among {known}; got {', '.join(unknown)}")
-    if isinstance(protocol["seeds"], int):
-        protocol["seeds"] = [*range(protocol["seeds"])]
+    if type(protocol["seeds"]) is int:
+        protocol["seeds"] = first_seeds(protocol["seeds"])
     varied = {
         name: values if isinstance(values, list) else [values]
         for name, values in _flat(content.get("vary", {})).items()
@@ -128,6 +158,11 @@ def _study_of_tables(content: Mapping[str, Any]) -> StudyFile:
         vary=varied,
         named={name: _nested(changes) for name, changes in content.get("settings", {}).items()},
     )
+
+
+def _check_table(name: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a table, got {value!r}")
 
 
 def _convert_protocol(values: Mapping[str, Any]) -> StudyProtocol:
@@ -207,6 +242,11 @@ def _training_settings(name: str, settings: Settings) -> Settings:
         raise ValueError(
             f"setting {name!r}: a study scores the network of CAGE-2, got env.scenario "
             f"{config.env.scenario}"
+        )
+    if config.run.target_score is not None or config.run.eval_patience or config.order.stops_early:
+        raise ValueError(
+            f"setting {name!r}: a study plays the same budget in all runs, got run.target_score, "
+            "run.eval_patience or order.early_stopping"
         )
     # One thread per training: a study has as many trainings at a time as there are cores.
     return config.with_settings(seed=0, threads=1, backend="auto", ray_actors=1).as_dict()

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cagepool import runs
+from cagepool.errors import RunFileError
 from cagepool.runs.file_access import create_file, lock_file, open_regular, remove_temporary_files
 from cagepool.runs.folder import check_free_space
 from cagepool.runs.study_schema import STUDY, ScoresFile, StudyFile
-from cagepool.study.config import is_same, run_path, training_config
+from cagepool.study.config import has_more_seeds, is_same, run_path, training_config
 from cagepool.study.run import read_scores
 
 
@@ -29,18 +30,22 @@ class Task:
 
 
 def create_or_open(path: Path, study: StudyFile) -> None:
-    """Create the folder of a study; one that holds the same study is resumed.
+    """Create the folder of a study; one that holds the same study, or fewer seeds, is resumed.
 
     Raises:
         ValueError: the folder holds something else, or cannot be written.
     """
     existing = read_study_file(path) if (path / STUDY).exists() else None
     if existing is not None:
-        if not is_same(study, existing):
+        if is_same(study, existing):
+            return
+        if not has_more_seeds(study, existing):
             raise ValueError(
                 f"a study needs a folder of its own, {path} holds one with other settings: choose "
                 f"another with --out, or resume that one with: cagepool study {path}"
             )
+        with lock_study(path):
+            runs.write_model(path / STUDY, study)
         return
     try:
         check_free_space(path)
@@ -105,12 +110,14 @@ def list_tasks(path: Path, study: StudyFile) -> list[Task]:
 
 
 def task_scores(task: Task) -> ScoresFile:
-    """Scores of a training so far; empty if it has not begun.
+    """Scores of a training so far; empty if it has not begun, or if a file is damaged.
 
-    Raises:
-        RunFileError: a file is damaged.
+    The process of the training names the damage, so that the others go on.
     """
-    return read_scores(runs.open_run(task.path)) if runs.is_run(task.path) else ScoresFile()
+    try:
+        return read_scores(runs.open_run(task.path)) if runs.is_run(task.path) else ScoresFile()
+    except RunFileError:
+        return ScoresFile()
 
 
 def open_training(path: Path, study: StudyFile, setting: str, seed: int) -> runs.Run:

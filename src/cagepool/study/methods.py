@@ -3,19 +3,32 @@
 from collections.abc import Mapping
 
 from cagepool.runs.study_schema import StudyFile
+from cagepool.sim.names import MIX, OFFICIAL_REDS
 from cagepool.train.config import TrainConfig
 
 
-def methods_paragraph(study: StudyFile, machine: Mapping[str, str]) -> str:
-    """Describe how the numbers of a study were made, with versions, seeds, edition and budget."""
+def methods_paragraph(study: StudyFile, machine: Mapping[str, str], complete: int) -> str:
+    """Describe how the numbers of a study were made, with versions, seeds, edition and budget.
+
+    Args:
+        study: Settings and protocol.
+        machine: Processor and versions.
+        complete: Number of runs that the results are made of.
+    """
     protocol = study.protocol
     configs = [TrainConfig.from_dict(settings) for settings in study.settings.values()]
     budgets = sorted({config.run.total_episodes for config in configs})
     editions = protocol.editions or sorted({config.env.edition for config in configs})
-    reds = sorted({config.env.red_agent for config in configs})
+    reds = _red_names([config.env.red_agent for config in configs])
+    planned = len(study.settings) * len(protocol.seeds)
+    uses_torch = any(
+        config.ppo.learner == "torch" or config.ppo.network != "mlp" for config in configs
+    )
+    torch = f", PyTorch {machine['torch']}" if uses_torch and "torch" in machine else ""
     milestones = ", ".join(map(str, protocol.milestones))
     policy = (
-        "The policy with the best periodic evaluation, on other seeds, was scored"
+        "The policy with the best periodic evaluation, against the red agents of its training and "
+        "on other seeds, was scored"
         if protocol.policy == "best"
         else "The last policy was scored"
     )
@@ -25,14 +38,17 @@ def methods_paragraph(study: StudyFile, machine: Mapping[str, str]) -> str:
     sentences = (
         (
             f"We compared {len(study.settings)} settings of PPO in CAGE Challenge 2 with cagepool "
-            f"{machine['cagepool']} (NumPy {machine['numpy']}, SciPy {machine['scipy']}, Python "
-            f"{machine['python']}), whose games equal those of CybORG."
+            f"{machine['cagepool']} (NumPy {machine['numpy']}, SciPy {machine['scipy']}{torch}, "
+            f"Python {machine['python']}), whose games equal those of CybORG."
         ),
         (
             f"Each setting was trained from {len(protocol.seeds)} random seeds "
-            f"({_ranges(protocol.seeds)}), against red agents {_words(reds)}, for exactly "
+            f"({_ranges(protocol.seeds)}), against {reds}, for exactly "
             f"{_words([f'{budget:,}' for budget in budgets])} episodes per run."
         ),
+        f"Results are those of the {complete} runs of {planned} that are complete."
+        if complete < planned
+        else "",
         (
             f"{policy} in edition {_words(editions)} by the official protocol: 30, 50 and 100 "
             "steps against B_lineAgent, RedMeanderAgent and SleepAgent, with the official reward "
@@ -58,6 +74,14 @@ def methods_paragraph(study: StudyFile, machine: Mapping[str, str]) -> str:
         f"Trainings ran on {machine['processor']} with one thread per run.",
     )
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _red_names(red_agents: list[str]) -> str:
+    """Red agents of the trainings in words."""
+    different = [*dict.fromkeys(red_agents)]
+    if len(different) > 1:
+        return f"red agents that differ by setting ({'; '.join(different)})"
+    return _words([*OFFICIAL_REDS]) if different == [MIX] else different[0].replace("+", " and ")
 
 
 def _words(values: list[str]) -> str:

@@ -30,14 +30,14 @@ from cagepool.runs.study_schema import (
 )
 from cagepool.sim.names import OFFICIAL_REDS
 from cagepool.study import statistics
-from cagepool.study.compare import compare
+from cagepool.study.compare import Totals, compare
 from cagepool.study.folder import Task, list_tasks, task_scores
 from cagepool.study.methods import methods_paragraph
 from cagepool.study.statistics import Interval, interval
 from cagepool.types import Float64s
 
 CURVE_POINTS = 40
-PROFILE_POINTS = 60
+PROFILE_POINTS = 100
 FLAT_SHARE = 0.05  # of the return in the last quarter of training, which counts as no change
 
 
@@ -65,19 +65,20 @@ def _results(study: StudyFile, complete: Scored, failures: Mapping[str, str]) ->
         for name in study.settings
     }
     known = {name: scored for name, scored in by_setting.items() if len(scored) > 1}
-    editions = [_edition_results(study, edition, known) for edition in _editions(known)]
+    editions = _edition_results(study, known)
     metrics = {
         name: [runs.open_run(task.path).metrics() for task, _ in scored]
         for name, scored in known.items()
     }
     returns = [_return_curve(name, columns) for name, columns in metrics.items()]
-    seconds = [columns["seconds"][-1] for of_setting in metrics.values() for columns in of_setting]
+    seconds = [runs.open_run(task.path).metrics()["seconds"][-1] for task, _ in complete]
     machine = _machine()
     return ResultsFile(
         study=study,
         machine=machine,
         seconds=float(sum(seconds)),
         episodes=sum(task.episodes for task, _ in complete),
+        complete=len(complete),
         failures=dict(failures),
         editions=editions,
         returns=[curve for curve, _ in returns],
@@ -85,7 +86,7 @@ def _results(study: StudyFile, complete: Scored, failures: Mapping[str, str]) ->
         gradient_variance=_milestone_curves(known, lambda one: one.gradient_variance),
         gradient_signal=_milestone_curves(known, lambda one: one.gradient_signal),
         convergence=[_convergence(curve.setting, points) for curve, points in returns],
-        methods=methods_paragraph(study, machine),
+        methods=methods_paragraph(study, machine, len(complete)),
     )
 
 
@@ -95,29 +96,50 @@ def _editions(known: Mapping[str, Scored]) -> list[str]:
     ]
 
 
-def _edition_results(study: StudyFile, edition: str, known: Mapping[str, Scored]) -> EditionResults:
+def _edition_results(study: StudyFile, known: Mapping[str, Scored]) -> list[EditionResults]:
+    finals = {edition: _finals(edition, known) for edition in _editions(known)}
+    totals = {
+        edition: {
+            name: {seed: final.total for seed, final in by_seed.items()}
+            for name, by_seed in of_edition.items()
+        }
+        for edition, of_edition in finals.items()
+    }
+    protocol = study.protocol
+    pairs = {edition: _pairs([*named], protocol.baseline) for edition, named in totals.items()}
+    comparisons = compare(totals, pairs)
+    thresholds = {edition: _thresholds(named) for edition, named in totals.items()}
+    return [
+        EditionResults(
+            edition=edition,
+            settings=[
+                _setting_results(name, by_seed, protocol.target, thresholds[edition])
+                for name, by_seed in of_edition.items()
+            ],
+            comparisons=comparisons[edition],
+            thresholds=thresholds[edition].tolist(),
+        )
+        for edition, of_edition in finals.items()
+    ]
+
+
+def _finals(edition: str, known: Mapping[str, Scored]) -> dict[str, dict[int, FinalScores]]:
+    """Final scores in an edition by setting and seed, of settings with two runs or more."""
     finals = {
         name: {
             task.seed: scores.final[edition] for task, scores in scored if edition in scores.final
         }
         for name, scored in known.items()
     }
-    finals = {name: by_seed for name, by_seed in finals.items() if len(by_seed) > 1}
-    totals = {
-        name: {seed: final.total for seed, final in by_seed.items()}
-        for name, by_seed in finals.items()
-    }
+    return {name: by_seed for name, by_seed in finals.items() if len(by_seed) > 1}
+
+
+def _thresholds(totals: Totals) -> Float64s:
+    """Thresholds of the profiles, from below the worst total; dense where runs are."""
     every = [total for by_seed in totals.values() for total in by_seed.values()]
-    thresholds = np.linspace(min(every), max(every), PROFILE_POINTS)
-    return EditionResults(
-        edition=edition,
-        settings=[
-            _setting_results(name, by_seed, study.protocol.target, thresholds)
-            for name, by_seed in finals.items()
-        ],
-        comparisons=compare(totals, _pairs([*totals], study.protocol.baseline)),
-        thresholds=thresholds.tolist(),
-    )
+    quantiles = np.quantile(every, np.linspace(0, 1, PROFILE_POINTS))
+    distinct: Float64s = np.unique([quantiles[0] - 0.01 * np.ptp(quantiles), *quantiles])
+    return distinct
 
 
 def _pairs(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
@@ -132,7 +154,7 @@ def _setting_results(
     finals = [*by_seed.values()]
     totals = np.array([final.total for final in finals])
     cells = {red: [final.cells[red] for final in finals] for red in OFFICIAL_REDS}
-    tails = np.array([np.mean([*final.cvar.values()]) for final in finals])
+    tails = np.array([sum(final.cvar.values()) for final in finals])
     return SettingResults(
         name=name,
         seeds=[*by_seed],

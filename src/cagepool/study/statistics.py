@@ -25,6 +25,7 @@ POWER = 0.8
 TRIMMED_SHARE = 0.25  # at each end, for the interquartile mean
 LAST_QUARTER = 0.25  # of a training, in which a converged curve is flat
 _TINY = 1e-9  # below the distance of two shares of pairs
+_ROUNDING = 1e-12  # relative error of equal differences
 
 
 class Interval(NamedTuple):
@@ -218,7 +219,7 @@ def convergence(curves: ArrayLike, *, tolerance: float) -> Convergence:
     points = int(values.shape[1] * LAST_QUARTER)
     if points < 2:
         raise ValueError(f"curves must have at least 8 points, got {values.shape[1]}")
-    places = np.linspace(0.0, 1.0, points)
+    places = np.arange(points) / points  # a point is the mean of the part before it
     slopes = np.polyfit(places, values[:, -points:].T, 1)[0]
     change = interval(slopes, mean)
     if max(abs(change.low), abs(change.high)) <= tolerance:
@@ -238,18 +239,21 @@ def holm(p_values: ArrayLike) -> Float64s:
     return adjusted
 
 
-def pairs_for_power(found: Interval, pairs: int, *, most: int) -> int:
+def pairs_for_power(
+    found: Interval, pairs: int, *, most: int, error_rate: float = 1 - CONFIDENCE
+) -> int:
     """Pairs with which a difference like this one is found in 80 % of studies, at most `most`.
 
     Args:
         found: Interval of a paired difference that does not exclude 0.
         pairs: Its number of pairs.
         most: Largest number that is tried.
+        error_rate: Of the test.
     """
     quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2, pairs - 1))
     deviation = (found.high - found.low) / 2 / quantile * math.sqrt(pairs)
     sizes = np.arange(pairs + 1, most)
-    quantiles = stats.t.ppf(0.5 + CONFIDENCE / 2, sizes - 1) + stats.t.ppf(POWER, sizes - 1)
+    quantiles = stats.t.ppf(1 - error_rate / 2, sizes - 1) + stats.t.ppf(POWER, sizes - 1)
     enough = np.abs(found.estimate) * np.sqrt(sizes) >= quantiles * deviation
     return int(sizes[np.argmax(enough)]) if enough.any() else most
 
@@ -334,10 +338,10 @@ def _t_interval(estimate: float, error: float, freedom: float, confidence: float
 
 
 def _difference(estimate: float, error: float, freedom: float) -> Difference:
-    if error:
+    if error > _ROUNDING * abs(estimate):
         p_value = 2 * float(stats.t.sf(abs(estimate) / error, freedom))
-    else:
-        p_value = float(estimate == 0)
+    else:  # equal differences: a sign test
+        p_value = 2.0**-freedom if estimate else 1.0
     return Difference(_t_interval(estimate, error, freedom, CONFIDENCE), p_value)
 
 

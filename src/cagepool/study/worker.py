@@ -25,12 +25,12 @@ ERROR = "error.txt"
 
 def main(study_path: Path, setting: str, seed: int) -> int:
     """Play the run; returns the exit code."""
+    report = _Report()
     stop = threading.Event()
     threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()
     study = runs.read_if_exists(study_path / STUDY, StudyFile)
     assert study, "the parent has written the file"
     run = open_training(study_path, study, setting, seed)
-    report = _Report()
     try:
         is_complete = _play_when_unlocked(run, study, report, stop)
     except Exception as error:  # noqa: BLE001 - of a network or a reward function of the user
@@ -65,14 +65,16 @@ def _watch_parent(stop: threading.Event) -> None:
 
 
 class _Report:
-    """Events for the parent."""
+    """Events for the parent. What else is printed, by code of the user, goes to standard error."""
 
     def __init__(self) -> None:
         self._written_at = 0.0
+        self._file = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)
 
     def write(self, **event: object) -> None:
-        sys.stdout.write(json.dumps(event) + "\n")
-        sys.stdout.flush()
+        self._file.write(json.dumps(event) + "\n")
+        self._file.flush()
 
     def write_episodes(self, episodes: int) -> None:
         now = time.monotonic()
