@@ -127,9 +127,10 @@ figures: native-build ## measure everything in benchmarks/results again, then wr
 	$(BIN)/python -m benchmarks.profiles
 	$(BIN)/python -m benchmarks.page
 
-pages: setup ## write the pages that are generated: docs/benchmarks.md, tables of docs/profiling.md, docs/reference/cli.md
+pages: setup ## write the pages that are generated: docs/benchmarks.md, tables of profiles and studies, docs/reference/cli.md
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.profiles --page
+	$(BIN)/python -m benchmarks.study_pages
 	$(BIN)/python -m manual.cli_reference
 
 docs: setup ## build the manual, a site of HTML pages, into site/

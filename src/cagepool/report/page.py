@@ -18,6 +18,7 @@ from cagepool.report.bench_data import BenchData, to_bench_data
 from cagepool.report.run_data import RunData, read_runs
 from cagepool.report.search_data import SearchData, is_search_folder, read_search
 from cagepool.report.study_data import is_study_folder
+from cagepool.report.study_plots import StudyPlot
 from cagepool.report.svg import series_name, to_file
 from cagepool.runs import flat_settings, replace_file
 from cagepool.runs.schema import RecordedNetwork
@@ -113,31 +114,35 @@ def render_search(search: SearchData) -> str:
 
 def render_study(study: ResultsFile, name: str) -> str:
     """Render the page about a study."""
-    colors = _light_colors()
     settings, shared = study_data.settings_table(study)
     return _render(
         "study.html",
         style=_style("page.css", "study.css"),
         study=study,
         name=name,
-        complete=len({(one.name, seed) for of in study.editions for one in of.settings
-                      for seed in one.seeds}),
-        editions=[_study_edition(edition) for edition in study.editions],
+        editions=[_study_edition(study, edition) for edition in study.editions],
         curves=study_plots.study_curves(study),
+        keys=study_plots.study_keys(study).values(),
         settings=settings,
         shared=shared,
         causes=tables.CAUSES,
-        series_name=series_name,
         data_url=_data_url,
-        svg_file=lambda plot: to_file(plot.document, colors),
-    )  # fmt: skip
+        svg_document=svg_document,
+    )
 
 
-def _study_edition(edition: EditionResults) -> dict[str, Any]:
+def svg_document(plot: StudyPlot) -> str:
+    """A plot of a study as an SVG file, in the light colors of the page and with a legend."""
+    return to_file(plot.document, _light_colors())
+
+
+def _study_edition(study: ResultsFile, edition: EditionResults) -> dict[str, Any]:
+    keys = study_plots.study_keys(study)
     return {
-        "intervals": study_plots.interval_plot(edition),
-        "profiles": study_plots.profile_plot(edition),
-        "scores": study_data.score_table(edition),
+        "legend": [keys[setting.name] for setting in edition.settings],
+        "intervals": study_plots.interval_plot(edition, keys),
+        "profiles": study_plots.profile_plot(edition, keys),
+        "scores": study_data.score_table(edition, study.study.protocol.target),
         "comparisons": study_data.comparison_table(edition),
         "seeds": study_data.seed_table(edition),
         "matrix": study_data.matrix_table(edition),

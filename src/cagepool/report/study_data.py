@@ -28,6 +28,7 @@ _LATEX = {char: f"\\{char}" for char in "&%$#_{}"} | {
     "±": r"$\pm$",
     "\N{MINUS SIGN}": "-",
     NOT_KNOWN: "--",
+    **{char: f"${char}$" for char in "<>|"},
 }
 
 
@@ -38,12 +39,21 @@ class Cell:
     text: str
     note: str = ""  # in smaller letters, such as an interval
     value: float | None = None
+    low: float | None = None  # of the interval
+    high: float | None = None
     heat: int | None = None  # percent of the color of a matrix
 
     @property
     def plain(self) -> str:
         """The whole text."""
         return f"{self.text} {self.note}".strip()
+
+    @property
+    def content(self) -> float | str:
+        """The number for files; the text where there is none; empty where nothing is known."""
+        if self.value is not None:
+            return self.value
+        return "" if self.text == NOT_KNOWN else self.text
 
 
 @dataclass(frozen=True)
@@ -57,12 +67,14 @@ class DataTable:
 
     @property
     def csv(self) -> str:
-        """The table as comma-separated values, as on the page."""
+        """The table as comma-separated values: an interval has columns for its ends."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["", *self.columns])
+        header = [[name, f"{name} low", f"{name} high"] for name in self.columns]
+        writer.writerow(["", *self._chosen(header)])
         for title, cells in self.rows.items():
-            writer.writerow([title, *(cell.plain for cell in cells)])
+            values = [[cell.content, cell.low, cell.high] for cell in cells]
+            writer.writerow([title, *self._chosen(values)])
         return text.getvalue()
 
     @property
@@ -74,7 +86,8 @@ class DataTable:
             " & ".join(["", *map(escape_latex, self.columns)]) + r" \\",
             r"\midrule",
             *(
-                " & ".join(map(escape_latex, [title, *(cell.plain for cell in cells)])) + r" \\"
+                " & ".join([_latex_title(title), *(escape_latex(cell.plain) for cell in cells)])
+                + r" \\"
                 for title, cells in self.rows.items()
             ),
             r"\bottomrule",
@@ -82,22 +95,39 @@ class DataTable:
         ]
         return "\n".join(lines) + "\n"
 
+    def _chosen(self, row: Sequence[Sequence[object]]) -> list[object]:
+        """Values of a row that has value, low and high per column; ends only of intervals."""
+        return [
+            entry
+            for number, entries in enumerate(row)
+            for entry in entries[: 3 if self._has_intervals(number) else 1]
+        ]
+
+    def _has_intervals(self, column: int) -> bool:
+        return any(cells[column].low is not None for cells in self.rows.values())
+
 
 def is_study_folder(path: Path) -> bool:
     """Whether a folder was written by a study."""
     return (path / STUDY).is_file() or (path / RESULTS).is_file()
 
 
-def score_table(edition: EditionResults) -> DataTable:
-    """Statistics over seeds by setting."""
+def score_table(edition: EditionResults, target: float) -> DataTable:
+    """Statistics over seeds by setting.
+
+    The optimality gap is left out for a target of 0: it is the mean without its sign.
+    """
+    titles = {
+        name: title for name, title in STATISTICS.items() if name != "optimality_gap" or target
+    }
     return DataTable(
         name=f"scores-{edition.edition}",
         title=f"Scores over seeds, edition {edition.edition}",
-        columns=["Seeds", *STATISTICS.values(), "SD", "IQR"],
+        columns=["Seeds", *titles.values(), "SD", "IQR"],
         rows={
             setting.name: [
                 Cell(str(len(setting.seeds))),
-                *(_estimate(setting.statistics.get(name), 1) for name in STATISTICS),
+                *(_estimate(setting.statistics.get(name), 1) for name in titles),
                 _number(setting.standard_deviation, 1),
                 _number(setting.interquartile_range, 1),
             ]
@@ -213,6 +243,11 @@ def escape_latex(text: str) -> str:
     return re.sub("|".join(map(re.escape, _LATEX)), lambda found: _LATEX[found[0]], text)
 
 
+def _latex_title(title: str) -> str:
+    r"""Title of a row; `[` and `*` would be read as options of the `\\` before them."""
+    return ("{}" if title.startswith(("[", "*")) else "") + escape_latex(title)
+
+
 def _title(comparison: Comparison) -> str:
     return f"{comparison.first} vs. {comparison.second}"
 
@@ -231,7 +266,14 @@ def _estimate(found: Estimate | None, digits: int, *, heat: int | None = None) -
     if found is None:
         return Cell(NOT_KNOWN)
     low, high = (f"{value:.{digits}f}" for value in (found.low, found.high))
-    return Cell(f"{found.estimate:.{digits}f}", f"[{low}, {high}]", found.estimate, heat)
+    return Cell(
+        text=f"{found.estimate:.{digits}f}",
+        note=f"[{low}, {high}]",
+        value=found.estimate,
+        low=found.low,
+        high=found.high,
+        heat=heat,
+    )
 
 
 def _number(value: float | None, digits: int) -> Cell:

@@ -1,6 +1,7 @@
 """Matplotlib figures as inline SVG that takes its colors from the style sheet of the page."""
 
 import io
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,9 @@ from matplotlib.figure import Figure
 
 _POINTS_PER_INCH = 72
 MAX_ENLARGEMENT = 1.35  # of a plot that has more room: its text grows with it
+_LEGEND_ROW_HEIGHT = 15  # pixels
+_LEGEND_HANDLE_WIDTH = 56  # pixels, with the space between columns
+_LEGEND_LETTER_WIDTH = 5.7  # pixels
 SERIES_COUNT = 6  # colors of data series
 _SERIES = tuple(f"series-{number}" for number in range(1, SERIES_COUNT + 1))
 # Matplotlib cannot write CSS variables. Each variable of static/page.css has a placeholder color
@@ -71,7 +75,10 @@ _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
 class SvgPlot:
-    """A figure with one pair of axes; `svg` is filled when the block of `svg_plot` ends."""
+    """A figure with one pair of axes; it is rendered when the block of `svg_plot` ends.
+
+    Data with labels gets a legend below the axes of `document` only: a page has its own.
+    """
 
     def __init__(self, width: int, height: int) -> None:
         """Create empty axes; the size is in pixels."""
@@ -89,10 +96,10 @@ def svg_plot(label: str, width: int, height: int) -> Iterator[SvgPlot]:
     with mpl.rc_context({**_STYLE, "svg.hashsalt": label}):
         plot = SvgPlot(width, height)
         yield plot
-        text = io.StringIO()
-        plot.figure.savefig(text, format="svg", metadata=_NO_METADATA)
-    plot.document = text.getvalue()
-    plot.svg = _inline(plot.document, label, max_width=round(width * MAX_ENLARGEMENT))
+        plot.document = _rendered(plot.figure)
+        plot.svg = _inline(plot.document, label, max_width=round(width * MAX_ENLARGEMENT))
+        if _add_legend(plot):
+            plot.document = _rendered(plot.figure)
 
 
 def to_file(document: str, colors: Mapping[str, str]) -> str:
@@ -100,6 +107,28 @@ def to_file(document: str, colors: Mapping[str, str]) -> str:
     for name, placeholder in _PLACEHOLDERS.items():
         document = document.replace(placeholder, colors[name])
     return document
+
+
+def _rendered(figure: Figure) -> str:
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=_NO_METADATA)
+    return text.getvalue()
+
+
+def _add_legend(plot: SvgPlot) -> bool:
+    """Enlarge the figure by a legend of the data with labels, if there is any."""
+    handles, labels = plot.axes.get_legend_handles_labels()
+    if not labels:
+        return False
+    width, height = plot.figure.get_size_inches() * _POINTS_PER_INCH
+    entry_width = _LEGEND_HANDLE_WIDTH + _LEGEND_LETTER_WIDTH * max(map(len, labels))
+    columns = max(1, int(width / entry_width))
+    height += _LEGEND_ROW_HEIGHT * (math.ceil(len(labels) / columns) + 1)
+    plot.figure.set_size_inches(width / _POINTS_PER_INCH, height / _POINTS_PER_INCH)
+    plot.figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, handlelength=2.6, frameon=False
+    )
+    return True
 
 
 def _inline(document: str, label: str, max_width: int) -> Markup:
