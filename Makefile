@@ -59,12 +59,11 @@ help: ## list the targets
 
 setup: $(BUILT) $(DEV_LIBRARIES) ## install everything into .venv, editable (NATIVE=ON: tuned for this processor)
 
-test: setup ## set up, then lint, types and all tests except soak tests: at most 7 minutes
-	$(MAKE) --no-print-directory -j 2 --output-sync=target lint tidy
+test: setup lint ## set up, then lint, types and all tests except soak tests: at most 7 minutes
 	$(PYTEST) -m 'not soak'
 	$(MAKE) --no-print-directory test-oldest
 
-test-all: setup ## make test with soak tests and coverage: what CI runs
+test-all: setup ## make test with clang-tidy, soak tests and coverage: what CI runs
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint tidy
 	$(PYTEST) --cov --cov-report=term:skip-covered
 	$(MAKE) --no-print-directory test-oldest

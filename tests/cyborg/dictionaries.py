@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from cagepool.cyborg.dict_state.images import DECOYS
-from cagepool.cyborg.dict_state.sessions import host_image
+from cagepool.cyborg.dict_state.sessions import host_images
 from cagepool.scenarios import CAGE2, Scenario
 
 EPHEMERAL = 49152
@@ -16,8 +16,8 @@ def summarize(state: dict[str, Any], scenario: Scenario = CAGE2) -> list[str]:
     """One line per host, without random labels, decoys in the order of their numbers."""
     names = {state[host]["Interface"][-1]["IP Address"]: host for host in scenario.hosts}
     lines = [f"{list(state)} {state['success']}"]
-    for number, host in enumerate(scenario.hosts):
-        fixed = [process.pid for process in host_image(scenario, number).processes]
+    for host, image in zip(scenario.hosts, host_images(scenario), strict=True):
+        fixed = [process.pid for process in image.processes]
         parts = without_labels(state[host], names, fixed)
         processes = parts["Processes"]
         places = [place for place, entry in enumerate(processes) if is_decoy(entry)]
