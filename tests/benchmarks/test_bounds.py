@@ -108,7 +108,7 @@ def test_short_games_have_the_value_of_exhaustive_search(
     assert checked >= 20
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_optimal_policy_scores_its_value_in_the_core() -> None:
     found = play_optimal_policy("leaderboard", "observation", games=300, seed=11)
     # Without decoys on Op_Server0 the floor is the same, so that the policy can reach it.

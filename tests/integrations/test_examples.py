@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import cagepool
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "ppo_single_file.py"
 
 
+@pytest.mark.soak
 def test_ppo_in_a_single_file_halves_its_losses_and_saves_what_can_be_scored(
     tmp_path: Path,
 ) -> None:

@@ -57,6 +57,7 @@ def tables_without_restarts(folder: Path) -> dict[str, Any]:
     return {**tables_without_times(folder), "decisions.csv": decisions}
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("cluster")
 def test_one_ray_actor_gives_the_same_tables_as_a_local_search(tmp_path: Path) -> None:
     local = run_search(tmp_path / "local", total_episodes=80)

@@ -154,6 +154,7 @@ def flags() -> list[str]:
     return [*given, "--hidden", "8", "--checkpoint-seconds", "0"]
 
 
+@pytest.mark.soak
 def test_a_search_that_is_killed_at_any_moment_makes_the_same_decisions(
     whole: Path, tmp_path: Path
 ) -> None:

@@ -253,7 +253,9 @@ def last_returns(config: TrainConfig) -> float:
     return float(np.mean([value for update in updates[-8:] for value in update.finished.returns]))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 5))]
+)
 def test_a_task_that_needs_memory_is_solved_by_gru_and_not_by_mlp(seed: int) -> None:
     config = REMEMBER.with_settings(seed=seed)
     assert last_returns(config.with_settings(network="gru")) > 0.9

@@ -41,6 +41,7 @@ def checkpoint(ray_here: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     return saved(ppo_config(0, 1, edition="leaderboard", order="critical_first"), folder)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("use_lstm", [False, True], ids=["plain", "lstm"])
 def test_a_checkpoint_plays_as_its_module_did_in_rllib(use_lstm: bool, tmp_path: Path) -> None:
     config = ppo_config(0, GAMES, seed=SEED, max_steps=30)
