@@ -172,7 +172,7 @@ print(*(worker.process.pid for worker in envs._pool.workers), flush=True)
 )
 def test_workers_end_with_their_caller(then: str, number: int | None, code: int) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", PROGRAM.format(then=then)],
+        [sys.executable, "-X", "faulthandler", "-W", "error", "-c", PROGRAM.format(then=then)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -184,7 +184,11 @@ def test_workers_end_with_their_caller(then: str, number: int | None, code: int)
     assert len(workers) == 2
     if number is not None:
         process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    try:
+        _, said = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # faulthandler prints where it waits
+        pytest.fail(process.communicate()[1])
     assert process.returncode == code
     assert all_end(workers)
     said = "" if number == signal.SIGINT else said  # the caller's own traceback
