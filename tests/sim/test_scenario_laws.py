@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -119,6 +119,13 @@ def test_the_same_seed_gives_the_same_game_in_any_network(
     place=st.integers(0, 3),
     config=SETTINGS,
 )
+@example(
+    scenario=sample("cage2_rebuilt"),
+    others=[sample("cage2_rebuilt")],
+    seed=0,
+    place=0,
+    config={"edition": "2.1", "green": False, "max_steps": 2, "autoreset": "next_step"},
+)
 def test_a_game_depends_on_neither_its_neighbors_nor_the_layout(
     scenario: Scenario, others: list[Scenario], seed: int, place: int, config: dict[str, Any]
 ) -> None:
@@ -128,8 +135,13 @@ def test_a_game_depends_on_neither_its_neighbors_nor_the_layout(
     config |= {"red": "sleep" if scenario.red_refusal("meander") else "meander"}
     reds = [config["red"] if i == place else "sleep" for i in range(len(networks))]
     alone = start_batch(1, seed, scenario=scenario, layout=Layout.of([scenario]), **config)
+    # With a layout, the network of CAGE-2 plays by its tables too, also if it is all there is.
     among = start_batch(
-        len(networks), (seed - place) % 2**64, scenario=networks, **config | {"red": reds}
+        len(networks),
+        (seed - place) % 2**64,
+        scenario=networks,
+        layout=Layout.of(networks),
+        **config | {"red": reds},
     )
     hosts = len(scenario.hosts)
     slots = scenario.slots(among.layout)
