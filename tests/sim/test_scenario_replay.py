@@ -112,3 +112,10 @@ def test_a_given_red_needs_its_actions() -> None:
     del inputs["red_kind"]
     with pytest.raises(ValueError, match="whose red is given must have red_kind"):
         replay(inputs, scenario=sample("tiny"))
+
+
+def test_fields_of_cage2_beside_another_network_do_not_change_the_result() -> None:
+    trace = recorded("tiny", "21")
+    inputs = inputs_of(trace)
+    inputs["s_ot"] = np.zeros((*trace["blue_action"].shape, 3), np.uint8)
+    assert_same(replay(inputs, scenario=sample("tiny")), trace)

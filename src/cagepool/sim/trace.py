@@ -45,8 +45,8 @@ def replay(trace: Mapping[str, ArrayLike], scenario: Scenario | None = None) -> 
         trace: The recording. With Misinform among blue's actions it must have `decoy_pick`; with
             episodes whose red is given, `red_kind`.
         scenario: The network of the recording; by default that of CAGE-2. With a scenario the
-            result has the fields of traces of other networks, unless the recording has those of
-            CAGE-2 (`s_ot`).
+            result has the fields of traces of other networks, unless its hosts are those of CAGE-2
+            and the recording has the fields of CAGE-2 (`s_ot`).
 
     Returns:
         All fields of docs/traces.md, in their types. The draws are those that the game used: a
@@ -82,7 +82,7 @@ def replay(trace: Mapping[str, ArrayLike], scenario: Scenario | None = None) -> 
     result = {"meta": np.array(json.dumps(names)), **episodes, "blue_action": blue_action.copy()}
     for name, values in _columns(rows, scenario).items():
         result[name] = values.reshape(*shape, *values.shape[1:]).copy()
-    has_cage2_form = scenario is None or "s_ot" in trace
+    has_cage2_form = scenario is None or ("s_ot" in trace and scenario.hosts == CAGE2.hosts)
     return _in_cage2_form(result) if has_cage2_form and "s_ot" not in result else result
 
 
