@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -136,9 +137,9 @@ def _change_json(rng: Generator, path: Path) -> None:
     """Replace, rename or remove one member, at any depth."""
     try:
         document = json.loads(path.read_bytes())
+        places = list(_members(document))
     except (ValueError, RecursionError):
         return
-    places = list(_members(document))
     if not places:
         return
     parent, key = pick(rng, places)
@@ -148,7 +149,8 @@ def _change_json(rng: Generator, path: Path) -> None:
         parent[key] = json.loads("[" * 500 + "]" * 500)
     else:
         parent[key] = pick(rng, JSON_VALUES)
-    path.write_text(json.dumps(document))
+    with suppress(RecursionError):  # nested twice: the file stays as it was
+        path.write_text(json.dumps(document))
 
 
 def _members(value: Any) -> Any:
