@@ -51,7 +51,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test test-all test-oldest test-jax test-jax-newest test-jax-peers lint format stub train bench figures pages docs
+.PHONY: help setup check test test-all nightly test-oldest test-jax test-jax-newest test-jax-peers lint format stub train bench figures pages docs
 .PHONY: sanitize sanitize-asan native-build sanitize-tsan sanitize-python sanitized-module fuzz soak tidy wheel sdist clean
 
 help: ## list the targets
@@ -59,19 +59,28 @@ help: ## list the targets
 
 setup: $(BUILT) $(DEV_LIBRARIES) ## install everything into .venv, editable (NATIVE=ON: tuned for this processor)
 
-test: setup lint ## set up, then lint, types and all tests except soak tests: at most 7 minutes
-	$(PYTEST) -m 'not soak'
+# What is quick: no process, browser or cluster is started and nothing is trained for seconds.
+check: setup lint ## lint, types and the quick tests, for the loop of a developer: 90 seconds
+	$(PYTEST) -q -m 'not slow and not soak and not ray and not documents'
+
+test: setup lint ## lint, types and all tests except soak tests and those of the documents: 6 minutes
+	$(PYTEST) -m 'not soak and not documents'
 	$(MAKE) --no-print-directory test-oldest
 
-test-all: setup ## make test with clang-tidy, soak tests and coverage: what CI runs
+test-all: setup ## make test with clang-tidy, soak tests, documents and coverage: what CI runs
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint tidy
 	$(PYTEST) --cov --cov-report=term:skip-covered
 	$(MAKE) --no-print-directory test-oldest
 
-test-oldest: setup $(OLDEST) ## test the environments with the oldest supported Gymnasium
+test-oldest: setup $(OLDEST) ## test the contract of the environments with the oldest supported Gymnasium
 	PYTHONPATH=$(OLDEST) $(BIN)/python -c \
 		'import gymnasium as g; assert g.__version__ == "$(OLDEST_GYMNASIUM)", g.__version__'
-	PYTHONPATH=$(OLDEST) $(PYTEST) tests/envs tests/test_snippets.py -m 'not slow and not soak'
+	PYTHONPATH=$(OLDEST) $(PYTEST) -q tests/envs/test_contract.py tests/envs/test_registration.py \
+		tests/envs/test_spaces.py
+
+nightly: setup ## all tests with random examples of Hypothesis, then soak tests for MINUTES=1 each
+	CAGEPOOL_HYPOTHESIS_PROFILE=nightly $(PYTEST)
+	$(MAKE) --no-print-directory soak fuzz
 
 soak: setup ## kill and stop workers at random for MINUTES=1; SEED=... repeats the attacks of a run
 	CAGEPOOL_SOAK_MINUTES=$(MINUTES) $(if $(SEED),CAGEPOOL_SOAK_SEED=$(SEED)) $(BIN)/pytest -q tests/envs/workers/test_kill_soak.py
@@ -123,12 +132,10 @@ figures: native-build ## measure everything in benchmarks/results again, then wr
 	$(BIN)/python -m benchmarks --other-build build/native-python \
 		$(if $(CYBORG_PYTHON),--cyborg-python $(CYBORG_PYTHON)) $(if $(MINICAGE),--minicage $(MINICAGE))
 	$(if $(CYBORG_PYTHON),$(CYBORG_PYTHON) -m benchmarks cyborg true_state)
-	$(BIN)/python -m benchmarks.profiles
 	$(BIN)/python -m benchmarks.page
 
-pages: setup ## write the pages that are generated: docs/benchmarks.md, tables of profiles and studies, docs/reference/cli.md
+pages: setup ## write the pages that are generated: docs/benchmarks.md, tables of studies, docs/reference/cli.md
 	$(BIN)/python -m benchmarks.page
-	$(BIN)/python -m benchmarks.profiles --page
 	$(BIN)/python -m benchmarks.study_pages
 	$(BIN)/python -m manual.cli_reference
 

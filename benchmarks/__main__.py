@@ -60,9 +60,9 @@ def benches(options: Options) -> dict[str, Bench]:
         "engine_peers": Bench("engine compared with other engines", engine_peers),
         "train_peers": Bench("trainer compared with that of another build", train_peers),
         "true_state": Bench("cost of reading the true state", _true_state),
-        "networks": Bench("networks of other sizes", _networks),
+        "scenario_cost": Bench("cost of a step by scenario", _scenario_cost),
         "memory": Bench("memory of games and workers", _memory),
-        "scenario_files": Bench("reading and generating networks", _scenario_files),
+        "scenario_files": Bench("reading and generating scenarios", _scenario_files),
         "sustained": Bench("episodes per second for a minute", sustained),
         "cyborg": Bench("CybORG in worker processes", _cyborg, {"CybORG": "see docs/cyborg.md"}),
         "rllib": Bench("RLlib on native pools", _rllib, {"ray": "pip install 'cagepool[ray]'"}),
@@ -87,11 +87,11 @@ def _true_state(progress: Progress, *, quick: bool) -> Figures:
     return measure_true_state(small if quick else TrueStateConfig(), progress)
 
 
-def _networks(progress: Progress, *, quick: bool) -> Figures:
-    from benchmarks.suites.networks import NetworksConfig, measure_networks
+def _scenario_cost(progress: Progress, *, quick: bool) -> Figures:
+    from benchmarks.suites.scenario_cost import ScenarioCostConfig, measure_scenario_cost
 
-    small = NetworksConfig(pace=QUICKEST)
-    return measure_networks(small if quick else NetworksConfig(), progress)
+    small = ScenarioCostConfig(pace=QUICKEST)
+    return measure_scenario_cost(small if quick else ScenarioCostConfig(), progress)
 
 
 def _memory(progress: Progress, *, quick: bool) -> Figures:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.bench.engine import belief_contenders
 from cagepool.bench.measure import Pace, measure_interleaved
-from cagepool.evaluate.load import load
+from cagepool.policy.load import load
 from cagepool.sim import Batch, BatchConfig, BeliefConfig, BeliefFilter
 from cagepool.sim.names import action_index, host_index
 from cagepool.types import Bools, Float64s, Int64s

@@ -10,7 +10,7 @@ def fill_blocks(text: str, kind: str, content_of: Callable[[str], str]) -> str:
     def fill(block: re.Match[str]) -> str:
         return f"{block[1]}\n{content_of(block[2]).rstrip()}\n{block[3]}"
 
-    pattern = rf"(<!-- {kind}: ([\w, -]+) -->)\n.*?(<!-- end -->)"
+    pattern = rf"(<!-- {kind}: ([\w., -]+) -->)\n.*?(<!-- end -->)"
     return re.sub(pattern, fill, text, flags=re.DOTALL)
 
 

@@ -6,12 +6,11 @@ Run it as python -m benchmarks.page. The template looks up all figures; missing 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import jinja2
 
-from cagepool.bench.profile import Profile, read_profile
-from cagepool.bench.schema import BenchResult, Measurement, read_result
+from cagepool.bench.schema import Measurement, read_result
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
@@ -28,26 +27,19 @@ BENCHES = {  # commands by file name
         for name in ("engine_peers", "true_state", "memory", "sustained", "cyborg")
     },
 }
-PROFILES = ("profile_train", "profile_native_20", "profile_workers_20")
-PROFILES_COMMAND = "python -m benchmarks.profiles"
-Content = TypeVar("Content", BenchResult, Profile)
 
 
-class Source(Generic[Content]):
-    """A file of figures, which may be missing."""
+class Source:
+    """The file of a bench, which may be missing."""
 
-    def __init__(self, path: Path, command: str, content: Content | None) -> None:
-        """Keep the content; None: the file is missing."""
+    def __init__(self, path: Path, command: str) -> None:
+        """Read the file."""
         self.file = path.name
         self.command = command
-        self.content: Content | None = content
+        self.content = read_result(path) if path.exists() else None
 
     def __bool__(self) -> bool:
         return self.content is not None
-
-
-class BenchSource(Source[BenchResult]):
-    """Result of a bench."""
 
     @property
     def groups(self) -> Mapping[str, list[Measurement]]:
@@ -89,14 +81,6 @@ class BenchSource(Source[BenchResult]):
         return list(dict.fromkeys(measurement.name for group in groups for measurement in group))
 
 
-class ProfileSource(Source[Profile]):
-    """Profile of a training or of steps."""
-
-    def traffic(self, name: str) -> float | None:
-        """Messages or bytes per step."""
-        return getattr(self.content.traffic, name) if self.content else None
-
-
 def count(value: float | None) -> str:
     """Format with about three digits, in thousands or millions."""
     if value is None:
@@ -127,7 +111,7 @@ def times(value: float | None, base: float | None = 1.0) -> str:
     return NOTHING if ratio is None else f"{count(ratio)}x"
 
 
-def _rows(sources: Mapping[str, Source[Any]]) -> Iterator[dict[str, Any]]:
+def _rows(sources: Mapping[str, Source]) -> Iterator[dict[str, Any]]:
     """Rows of the table of sources."""
     for source in sources.values():
         if source.content:
@@ -136,8 +120,9 @@ def _rows(sources: Mapping[str, Source[Any]]) -> Iterator[dict[str, Any]]:
                 "file": source.file,
                 "command": source.command,
                 "commit": machine.get("commit"),
-                "machine": f"{machine['processor']}, {machine['cores']} cores",
-                "load": f"{machine['load']} / {source.content.load_after}",
+                "machine": str(machine["processor"])
+                .removeprefix("Intel(R) ")
+                .removesuffix(" Processor"),
                 "busy": percent(source.content.busy_elsewhere),
             }
 
@@ -152,15 +137,7 @@ def page(folder: Path = RESULTS) -> str:
         autoescape=False,  # Markdown
     )
     environment.filters.update(count=count, percent=percent)
-    sources: dict[str, Source[Any]] = {}
-    for name, command in BENCHES.items():
-        path = folder / f"{name}.json"
-        result = read_result(path) if path.exists() else None
-        sources[name] = BenchSource(path, command, result)
-    for name in PROFILES:
-        path = folder / f"{name}.json"
-        profile = read_profile(path) if path.exists() else None
-        sources[name] = ProfileSource(path, PROFILES_COMMAND, profile)
+    sources = {name: Source(folder / f"{name}.json", command) for name, command in BENCHES.items()}
     text = environment.get_template("page.md").render(
         **sources,
         times=times,

@@ -1,7 +1,7 @@
-"""Write the figures of committed studies into docs/study-findings.md and docs/training.md.
+"""Write the figures of committed studies into docs/study-findings.md.
 
 Run it as python -m benchmarks.study_pages; with --copy RUNS it first copies the results of the
-studies that were run in that folder, and writes their pages, into benchmarks/studies.
+studies that were run in that folder into benchmarks/studies.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.blocks import fill_blocks, markdown_table
-from cagepool.report import study_data, write_report
+from cagepool.report import study_data
 from cagepool.report.page import svg_document
 from cagepool.report.study_data import DataTable
 from cagepool.report.study_plots import StudyPlot, interval_plot, study_curves
@@ -29,11 +29,9 @@ from cagepool.runs.study_schema import (
 
 STUDIES = Path(__file__).parent / "studies"
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = (DOCS / "study-findings.md", DOCS / "training.md")
+PAGES = (DOCS / "study-findings.md",)
 PICTURES = {  # by name of the file in docs: study, and name of the plot
     "study-ablation.svg": ("ablation", "intervals-2.1"),
-    "study-diversity-steps.svg": ("diversity", "milestones-steps"),
-    "study-diversity-seconds.svg": ("diversity", "milestones-seconds"),
 }
 GOOD_RETURN = -25.0  # of training episodes of 100 steps: what the steps to it are counted for
 MIDDLE = 50  # percent of the training at which gradients are compared
@@ -182,7 +180,6 @@ def _copy(runs: Path) -> None:
         target.mkdir(exist_ok=True)
         for name in (STUDY, RESULTS):
             shutil.copy(source / name, target)
-        write_report([target], target / "report.html")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,8 +10,9 @@ from numpy.random import Generator
 
 import cagepool
 from cagepool import _core
-from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.features import ACTION_SETS, FeatureConfig, FeatureEncoder
+from cagepool.sim import Batch, BatchConfig, dtypes
+from cagepool.sim.encoder import FeatureConfig, FeatureEncoder
+from cagepool.sim.masks import ACTION_SETS
 from fuzz.games import random_actions, random_batch, random_red_actions, random_settings
 from fuzz.outcomes import refusal_allowed
 from fuzz.snapshots import forge_snapshot
@@ -202,7 +203,8 @@ def _damage_history(rng: Generator, encoder: FeatureEncoder) -> None:
     if chance(rng, 0.7):
         encoder.reset()
     else:
-        encoder.history.flat[int(rng.integers(encoder.history.size))] = rng.integers(256)
+        history = dtypes.as_bytes(encoder.history)
+        history.flat[int(rng.integers(history.size))] = rng.integers(256)
 
 
 ENCODER_CALLS: tuple[Callable[[Generator, FeatureEncoder], None], ...] = (

@@ -11,6 +11,7 @@ from cagepool import _core
 from cagepool.scenarios import Scenario
 from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.names import red_class_names
+from cagepool.sim.red_observation import red_space
 from fuzz.values import chance, pick
 
 REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent", "mix", "given", "b_line+meander")
@@ -42,7 +43,7 @@ def random_settings(rng: Generator) -> dict[str, Any]:
         "order": order,
         "alignment": float(pick(rng, (0, 30))) if order else 0.0,
         "knowledge": pick(rng, ("true", "observed")),
-        "definition": pick(rng, ("host", "seed")),
+        "definition": pick(rng, ("host", "fix-type")),
         "autoreset": pick(rng, ("next_step", "same_step", "disabled")),
         "observation_dtype": pick(rng, ("float32", "uint8")),
     }
@@ -81,7 +82,7 @@ def random_red_actions(rng: Generator, batch: Batch) -> Any:
     """Return actions of red where the caller plays it, else None."""
     if batch.config.red != "given":
         return None
-    return rng.integers(batch.red_action_count, size=batch.games)
+    return rng.integers(red_space(batch).actions, size=batch.games)
 
 
 def play_steps(rng: Generator, batch: Batch, steps: int) -> None:

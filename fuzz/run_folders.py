@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 import cagepool
 from cagepool import runs
-from cagepool.report.run_data import read_runs
+from cagepool.report.data import read_runs
 from cagepool.runs.listing import find_runs, summarize
 from fuzz.outcomes import refusal_allowed
 from fuzz.values import chance, pick
@@ -62,7 +62,7 @@ READERS: tuple[Callable[[Path], object], ...] = (
     lambda folder: [summarize(path) for path in find_runs(folder.parent)],
     lambda folder: runs.open_run(folder).evaluation(),
     lambda folder: runs.open_run(folder).metrics(),
-    lambda folder: runs.open_run(folder).checks(),
+    lambda folder: runs.open_run(folder).evaluations(),
     lambda folder: runs.open_run(folder).games(),
     lambda folder: runs.open_run(folder).workflow(),
     lambda folder: runs.open_run(folder).checkpoint("best"),

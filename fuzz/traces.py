@@ -8,9 +8,9 @@ import numpy as np
 from numpy.random import Generator
 
 from cagepool import _core
-from cagepool.scenarios import Layout, Scenario
+from cagepool.scenarios import CAGE2, Layout, Scenario
 from cagepool.sim import dtypes, replay
-from cagepool.sim.scenario_tables import kind_numbers, pack_scenarios
+from cagepool.sim.scenario_tables import core_scenarios
 from fuzz.games import networks
 from fuzz.outcomes import refusal_allowed
 from fuzz.values import EXTREMES, chance, damaged_array, junk, pick, strange_array
@@ -30,13 +30,13 @@ METAS = (
 
 
 @cache
-def recordings() -> list[tuple[Scenario | None, dict[str, Any]]]:
-    """All golden traces with their networks; None: that of CAGE-2."""
+def recordings() -> list[tuple[Scenario, dict[str, Any]]]:
+    """All golden traces with their scenarios."""
     by_name = {network.name: network for network in networks()}
     traces = []
     for path in sorted((*GOLDEN.glob("*.npz"), *GOLDEN.glob("traces_scenarios/*.npz"))):
         with np.load(path) as arrays:
-            traces.append((by_name.get(path.stem.rpartition("_")[0]), dict(arrays)))
+            traces.append((by_name.get(path.stem.rpartition("_")[0], CAGE2), dict(arrays)))
     return traces
 
 
@@ -104,14 +104,20 @@ def _replay_bytes(rng: Generator) -> None:
             arrays[-1] = strange_array(rng)
     episodes, inputs, rows_out = arrays
     with refusal_allowed((ValueError, TypeError)):
-        _core.replay(episodes=episodes, inputs=inputs, rows=rows_out)
+        _core.CompiledBatch.replay(
+            **core_scenarios([CAGE2], Layout.of([CAGE2])),
+            episodes=episodes,
+            inputs=inputs,
+            rows=rows_out,
+        )
 
 
 def _replay_tables(rng: Generator) -> None:
     """Call the core itself, with tables of a network in which bytes are changed."""
     scenario = pick(rng, networks())
     layout = Layout.of([scenario])
-    tables = dtypes.as_bytes(pack_scenarios([scenario], layout)).copy()
+    arguments = core_scenarios([scenario], layout)
+    tables = arguments["scenarios"] = arguments["scenarios"].copy()
     for _ in range(int(rng.integers(1, 6))):
         tables[0, rng.integers(tables.size)] = int(rng.integers(256))
     episodes = np.zeros(2, dtypes.TRACE_EPISODE)
@@ -120,11 +126,10 @@ def _replay_tables(rng: Generator) -> None:
     inputs["blue_action"] = rng.integers(len(layout.actions), size=inputs.shape)
     for name in ("red_kind", "red_target", "exploit", "detected", "esc_pick", "decoy_pick"):
         inputs[name] = rng.integers(-1, 7, size=inputs.shape)
-    rows = np.zeros(inputs.size, dtypes.SCENARIO_TRACE_ROW)
+    rows = np.zeros(inputs.size, dtypes.TRACE_ROW)
     with refusal_allowed((ValueError, TypeError)):
-        _core.replay_scenario(
-            scenario=tables,
-            kinds=kind_numbers(layout),
+        _core.TableBatch.replay(
+            **arguments,
             episodes=dtypes.as_bytes(episodes),
             inputs=dtypes.as_bytes(inputs),
             rows=dtypes.as_bytes(rows),

@@ -1,6 +1,10 @@
-"""Environment variables of subprocesses."""
+"""Environment variables and time limit of subprocesses."""
 
 import os
+
+# A wait for another process ends as soon as the process does what it should. The limit is so long
+# that only a test that would never end passes it, however busy the machine is.
+LIMIT_S = 600.0
 
 
 def environ_without_coverage() -> dict[str, str]:

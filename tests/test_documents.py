@@ -33,7 +33,7 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
 @pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_paths_and_names_in_a_document_exist(name: str) -> None:
     text = CODE_BLOCK.sub("", (ROOT / name).read_text(encoding="utf-8"))
-    folders = "src|cpp|docs|tests|benchmarks|examples|manual|\\.github|\\.ci"
+    folders = "src|cpp|docs|tests|benchmarks|research|examples|manual|\\.github|\\.ci"
     references = re.findall(rf"`((?:{folders})/[\w./-]*)(?:::(\w+))?`", text)
     assert references
     for path, member in references:

@@ -6,13 +6,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
-MODULES = sorted(path.relative_to(SOURCE) for path in (SOURCE / "cagepool").rglob("*.py"))
 
 # A layer may import itself, those after it, and leaves; a leaf imports leaves only.
 LAYERS = (
@@ -21,37 +21,36 @@ LAYERS = (
     ("report",),
     ("bench",),
     ("search", "study"),
+    ("experiments",),
     ("train",),
     ("integrations", "compat"),
-    ("cyborg.agent", "cyborg.engine", "cyborg.parity"),
+    ("parity",),
     ("evaluate",),
-    ("envs", "cyborg"),
-    ("jax",),
-    ("cyborg.dict_state",),
+    ("policy",),
+    ("envs",),
+    ("cyborg", "jax", "render"),
     ("sim",),
     ("scenarios",),
     ("_core",),
 )
-# Packages whose top only re-exports, on first use, names of the layers inside.
-FACADES = {"cagepool": "cli", "cagepool.cyborg": "cyborg.agent"}
-LEAVES = ("errors", "_lookup", "_machine", "_optional", "_stages", "networks", "runs", "types")
+LEAVES = ("errors", "_lookup", "_machine", "_optional", "_stages", "runs", "types")
 HOMES = {
     "gymnasium": (
         *("cagepool.envs", "cagepool.cyborg", "cagepool.integrations", "cagepool.share.dataset"),
-        *("cagepool.bench.contenders", "cagepool.bench.profile"),
+        *("cagepool.bench.measure", "cagepool.bench.profile"),
     ),
-    "gymnax": ("cagepool.jax.spaces",),
+    "gymnax": ("cagepool.jax.env",),
     "jax": ("cagepool.jax", "cagepool.bench.jax"),
     "jinja2": ("cagepool.report",),
     "matplotlib": ("cagepool.report",),
     "h5py": ("cagepool.share.dataset",),
     "minari": ("cagepool.share.dataset",),
-    "onnx": ("cagepool.share.onnx_export",),
-    "onnxruntime": ("cagepool.evaluate.onnx_policy",),
+    "onnx": ("cagepool.policy.onnx",),
+    "onnxruntime": ("cagepool.policy.onnx",),
     "pettingzoo": ("cagepool.integrations.pettingzoo",),
-    "PIL": ("cagepool.sim.frames",),
+    "PIL": ("cagepool.render.pillow",),
     "psutil": ("cagepool.bench",),
-    "ray": ("cagepool.train.ray", "cagepool.integrations.rllib", "cagepool.bench.contenders"),
+    "ray": ("cagepool.train.ray", "cagepool.integrations.rllib", "cagepool.bench.measure"),
     "rich": ("cagepool.cli",),
     "safetensors": ("cagepool.runs",),
     "sb3_contrib": ("cagepool.integrations.sb3", "cagepool.integrations.sb3_models"),
@@ -59,46 +58,42 @@ HOMES = {
     "sklearn": ("cagepool.search",),
     "stable_baselines3": (
         *("cagepool.integrations.sb3", "cagepool.integrations.sb3_models"),
-        *("cagepool.bench.contenders", "cagepool.bench.train"),
+        *("cagepool.bench.measure", "cagepool.bench.train"),
     ),
     "tensorboard": ("cagepool.train",),
     "torch": (
-        *("cagepool.networks", "cagepool.evaluate", "cagepool.train"),
-        *("cagepool.integrations", "cagepool.share.network_onnx"),
+        *("cagepool.policy.networks", "cagepool.policy.onnx"),
+        *("cagepool.train", "cagepool.integrations"),
     ),
     "tyro": ("cagepool.cli",),
     "wandb": ("cagepool.train.tracking",),
-    "yaml": ("cagepool.scenarios.yaml_reader", "cagepool.scenarios.file_writer"),
+    "yaml": ("cagepool.scenarios.yaml_reader", "cagepool.scenarios.file_format"),
 }
 
 
-# Modules that import a module whose name is known only at run time: lazy re-exports, CybORG's
-# modules, and objects of a user given as "module:attribute".
-COMPUTED_IMPORTS = ("cagepool.cyborg", "cagepool.cyborg.locate", "cagepool._lookup")
+# Modules that import a module whose name is known only at run time: CybORG's modules, and objects
+# of a user given as "module:attribute".
+COMPUTED_IMPORTS = ("cagepool.cyborg.locate", "cagepool._lookup", "cagepool.policy.load")
 # Libraries that are used where a user has them: CybORG is on no registry; gymnax pins Gymnasium.
 NOT_DECLARED = ("CybORG", "gymnax")
-MAX_MODULES = 240
 
 # Extras whose libraries a package may import; a package without an entry needs none. A bench that
 # compares with a library of another extra checks first that it is installed.
 EXTRAS = {
     "bench": ("bench", "train", "sb3", "ray", "jax"),
     "cli": ("cli",),
-    "evaluate.network_policy": ("train",),
-    "evaluate.onnx_policy": ("onnx",),
     "integrations.pettingzoo": ("pettingzoo",),
     "integrations.rllib": ("ray",),
     "integrations.sb3": ("sb3",),
     "integrations.sb3_models": ("sb3",),
     "jax": ("jax",),
-    "networks": ("train",),
+    "policy.networks": ("train",),
+    "policy.onnx": ("export", "onnx"),
     "report": ("report",),
-    "sim.frames": ("render",),
+    "render.pillow": ("render",),
     "search": ("search",),
     "study": ("study",),
     "share.dataset": ("minari",),
-    "share.network_onnx": ("export",),
-    "share.onnx_export": ("export",),
     "train": ("train",),
     "train.ray": ("ray",),
     "train.tracking": ("wandb",),
@@ -124,6 +119,7 @@ FILE_READERS = {
     "cagepool.self_check": ("load",),  # recorded games of the package
     "cagepool.envs.workers.pool": ("read_bytes",),  # a pipe
     "cagepool.envs.workers.worker": ("read_bytes", "load"),  # a pipe, and a file of the parent
+    "cagepool.train.ray.watchdog": ("read_text",),  # /proc
     "cagepool.integrations.rllib": ("read_bytes",),  # pickles, which need trust anyway
 }
 METHODS = {"read_text", "read_bytes"}  # of paths; `runs.read_bytes` is the reader
@@ -136,16 +132,23 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def read(path: Path) -> str:
-    return (SOURCE / path).read_text(encoding="utf-8")
+SOURCES = {
+    module_name(path.relative_to(SOURCE)): path.read_text(encoding="utf-8")
+    for path in sorted((SOURCE / "cagepool").rglob("*.py"))
+}
 
 
-def imported_names(source: str) -> Iterator[str]:
+@cache
+def imported_names(source: str) -> tuple[str, ...]:
     """Names of all imports of a module, `a.b` for `from a import b`, wherever they are.
 
     A dynamic import counts as an import of its argument; the argument counts as "?" if it is not
     a constant, and so does `import_module` under another name, whose calls are not found.
     """
+    return tuple(_imports(source))
+
+
+def _imports(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -216,7 +219,7 @@ def declared_dependencies(extras: tuple[str, ...]) -> set[str]:
 
 def import_graph() -> dict[str, set[str]]:
     """Modules of ours that each module of ours imports, inside of functions too."""
-    modules = {"cagepool._core": "", **{module_name(path): read(path) for path in MODULES}}
+    modules = {"cagepool._core": "", **SOURCES}
 
     def owner(name: str) -> str:
         return name if name in modules else name.rpartition(".")[0]
@@ -228,13 +231,11 @@ def import_graph() -> dict[str, set[str]]:
 
 
 def layer_of(name: str) -> tuple[str, ...] | None:
-    """Layer of a module of ours, found by its longest prefix; none for a leaf."""
-    inner = FACADES.get(name, name.removeprefix("cagepool."))
-    if inner.partition(".")[0] in LEAVES:
+    """Layer of a module of ours, the top for one that is in no package; none for a leaf."""
+    package = name.removeprefix("cagepool.").partition(".")[0]
+    if package in LEAVES:
         return None
-    parts = [part for layer in LAYERS for part in layer if f"{inner}.".startswith(f"{part}.")]
-    longest = max(parts, key=len, default="cli")
-    return next(layer for layer in LAYERS if longest in layer)
+    return next((layer for layer in LAYERS if package in layer), LAYERS[0])
 
 
 def may_import(importer: str, imported: str) -> bool:
@@ -246,72 +247,76 @@ def may_import(importer: str, imported: str) -> bool:
     return LAYERS.index(upper) <= LAYERS.index(lower)
 
 
+def libraries_of(name: str) -> set[str]:
+    return {other.partition(".")[0] for other in imported_names(SOURCES[name])} - {"?"}
+
+
+def undeclared_libraries(name: str) -> set[str]:
+    libraries = libraries_of(name) - sys.stdlib_module_names - {"cagepool", *NOT_DECLARED}
+    needed = {DISTRIBUTIONS.get(library, library) for library in libraries}
+    return needed - declared_dependencies(extras_of(name))
+
+
 def is_home(library: str, name: str) -> bool:
     return any(f"{name}.".startswith(f"{home}.") for home in HOMES[library])
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_imports_point_down(path: Path) -> None:
-    name = module_name(path)
-    imported = imported_names(read(path))
-    assert [other for other in imported if not may_import(name, other)] == []
+def test_imports_point_down_and_never_in_a_cycle() -> None:
+    imports = [
+        (name, other) for name, source in SOURCES.items() for other in imported_names(source)
+    ]
+    assert [
+        f"{name} imports {other}" for name, other in imports if not may_import(name, other)
+    ] == []
+    try:
+        TopologicalSorter(import_graph()).prepare()
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_a_heavy_library_is_imported_in_its_home_only(path: Path) -> None:
-    imported = {other.partition(".")[0] for other in imported_names(read(path))}
-    heavy = imported & HOMES.keys()
-    assert [library for library in heavy if not is_home(library, module_name(path))] == []
+def test_a_heavy_library_is_imported_in_its_home_only() -> None:
+    imports = [(name, library) for name in SOURCES for library in libraries_of(name) & HOMES.keys()]
+    strays = [
+        f"{name} imports {library}" for name, library in imports if not is_home(library, name)
+    ]
+    assert strays == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_dynamic_imports_name_their_module(path: Path) -> None:
-    computed = "?" in imported_names(read(path))
-    assert not computed or module_name(path) in COMPUTED_IMPORTS
+def test_every_imported_library_is_a_declared_dependency() -> None:
+    undeclared = {name: undeclared_libraries(name) for name in SOURCES}
+    assert {name: libraries for name, libraries in undeclared.items() if libraries} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_every_imported_library_is_a_declared_dependency(path: Path) -> None:
-    imported = {other.partition(".")[0] for other in imported_names(read(path))} - {"?"}
-    libraries = imported - sys.stdlib_module_names - {"cagepool", *NOT_DECLARED}
-    needed = {DISTRIBUTIONS.get(library, library) for library in libraries}
-    assert needed - declared_dependencies(extras_of(module_name(path))) == set()
+def test_dynamic_imports_name_their_module() -> None:
+    computed = {name for name, source in SOURCES.items() if "?" in imported_names(source)}
+    assert computed == {*COMPUTED_IMPORTS}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_files_of_run_folders_are_opened_by_their_reader_only(path: Path) -> None:
-    name = module_name(path)
-    assert {*opened_files(read(path))} <= {*FILE_READERS.get(name, ())}
+def test_files_are_opened_by_their_readers_only() -> None:
+    opened = {name: {*opened_files(source)} for name, source in SOURCES.items()}
+    readers = {name: {*calls} for name, calls in FILE_READERS.items()}
+    assert {name: calls for name, calls in opened.items() if calls} == readers
 
 
-@pytest.mark.parametrize("name", FILE_READERS)
-def test_a_module_that_may_open_files_does(name: str) -> None:
-    (path,) = (path for path in MODULES if module_name(path) == name)
-    assert {*opened_files(read(path))} == {*FILE_READERS[name]}
-
-
-@pytest.mark.parametrize(
-    ("source", "names"),
-    [
-        ("open(x)", ["open"]),
-        ("path.open('rb')", ["open"]),
-        ("path.open()", ["open"]),
-        ("path.open('xb', buffering=0)", []),
-        ("engine.open(trial, red)", []),
-        ("io.open(x)", ["open"]),
-        ("path.read_text()", ["read_text"]),
-        ("runs.read_bytes(path, 5)", []),
-        ("reader.read_bytes()", ["read_bytes"]),
-        ("json.load(file)", ["load"]),
-        ("np.load(path)", ["load"]),
-        ("load(run, which)", []),
-        ("pickle.load(file)", ["load"]),
-        ("numpy.fromfile(path)", ["fromfile"]),
-        ("safe_open(path, 'np')", ["safe_open"]),
-    ],
-)
-def test_openings_of_every_form_are_found(source: str, names: list[str]) -> None:
-    assert [*opened_files(source)] == names
+def test_openings_of_every_form_are_found() -> None:
+    forms: dict[str, list[str]] = {
+        "open(x)": ["open"],
+        "path.open('rb')": ["open"],
+        "path.open()": ["open"],
+        "path.open('xb', buffering=0)": [],
+        "engine.open(trial, red)": [],
+        "io.open(x)": ["open"],
+        "path.read_text()": ["read_text"],
+        "runs.read_bytes(path, 5)": [],
+        "reader.read_bytes()": ["read_bytes"],
+        "json.load(file)": ["load"],
+        "np.load(path)": ["load"],
+        "load(run, which)": [],
+        "pickle.load(file)": ["load"],
+        "numpy.fromfile(path)": ["fromfile"],
+        "safe_open(path, 'np')": ["safe_open"],
+    }
+    assert {source: [*opened_files(source)] for source in forms} == forms
 
 
 def test_an_extra_includes_the_extras_that_it_names() -> None:
@@ -319,49 +324,32 @@ def test_an_extra_includes_the_extras_that_it_names() -> None:
     assert "torch" not in declared_dependencies(("cli",))
 
 
-def test_modules_do_not_import_each_other_in_a_cycle() -> None:
-    try:
-        TopologicalSorter(import_graph()).prepare()
-    except CycleError as error:
-        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+def test_imports_of_every_form_are_found() -> None:
+    forms: dict[str, list[str]] = {
+        "import a.b, c": ["a.b", "c"],
+        "from a import b as x": ["a.b"],
+        "def f():\n    import_module('ray')": ["ray"],
+        "importlib.import_module('stable_baselines3.ppo')": ["stable_baselines3.ppo"],
+        "__import__('torch')": ["torch"],
+        "import_module(name)": ["?"],
+        "from importlib import import_module as load": ["importlib.import_module", "?"],
+        "find_spec('ray')": [],
+    }
+    assert {source: [*imported_names(source)] for source in forms} == forms
 
 
-def test_the_number_of_modules_is_limited() -> None:
-    assert len(MODULES) <= MAX_MODULES
-
-
-@pytest.mark.parametrize(
-    ("source", "names"),
-    [
-        ("import a.b, c", ["a.b", "c"]),
-        ("from a import b as x", ["a.b"]),
-        ("def f():\n    import_module('ray')", ["ray"]),
-        ("importlib.import_module('stable_baselines3.ppo')", ["stable_baselines3.ppo"]),
-        ("__import__('torch')", ["torch"]),
-        ("import_module(name)", ["?"]),
-        ("from importlib import import_module as load", ["importlib.import_module", "?"]),
-        ("find_spec('ray')", []),
-    ],
-)
-def test_imports_of_every_form_are_found(source: str, names: list[str]) -> None:
-    assert [*imported_names(source)] == names
-
-
-@pytest.mark.parametrize(
-    ("importer", "imported", "allowed"),
-    [
-        ("cagepool.envs.native", "cagepool.sim.batch", True),
-        ("cagepool.sim.batch", "cagepool.envs.native", False),
-        ("cagepool.sim.batch", "cagepool.sim", True),
-        ("cagepool.sim.batch", "cagepool.errors.Damaged", True),
-        ("cagepool.errors", "cagepool.sim", False),
-        ("cagepool.envs.native", "cagepool.make_vec", False),
-        ("cagepool", "cagepool.envs.make_vec", True),
-        ("cagepool.sim.batch", "numpy.typing.NDArray", True),
-    ],
-)
-def test_the_rule_tells_up_from_down(importer: str, imported: str, allowed: bool) -> None:
-    assert may_import(importer, imported) == allowed
+def test_the_rule_tells_up_from_down() -> None:
+    rules = {
+        ("cagepool.envs.native", "cagepool.sim.batch"): True,
+        ("cagepool.sim.batch", "cagepool.envs.native"): False,
+        ("cagepool.sim.batch", "cagepool.sim"): True,
+        ("cagepool.sim.batch", "cagepool.errors.Damaged"): True,
+        ("cagepool.errors", "cagepool.sim"): False,
+        ("cagepool.envs.native", "cagepool.make_vec"): False,
+        ("cagepool", "cagepool.envs.make_vec"): True,
+        ("cagepool.sim.batch", "numpy.typing.NDArray"): True,
+    }
+    assert {pair: may_import(*pair) for pair in rules} == rules
 
 
 def test_importing_the_package_loads_no_heavy_library_but_gymnasium() -> None:

@@ -35,9 +35,9 @@ EVALUATION = """
 import numpy
 from cagepool.evaluate import Trial
 from cagepool.evaluate.protocol import evaluate
-from cagepool.evaluate.resolve import resolve_policy
+from cagepool.policy.load import load
 
-table = evaluate(resolve_policy("zoo:best-2.1"), Trial(episodes=20)).table
+table = evaluate(load("zoo:best-2.1"), Trial(episodes=20)).table
 print(numpy.__version__, len(table.scores), table.total.mean)
 """
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from cagepool import runs
 from cagepool.bench import system_load
-from cagepool.evaluate.policy import PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals
 from cagepool.runs.study_schema import StudyFile
 from cagepool.sim.names import OFFICIAL_REDS
 from cagepool.study import Difference, difference, paired_difference
-from cagepool.study.folder import Task, list_tasks, read_study_file
+from cagepool.study.config import StudyTraining, list_trainings
+from cagepool.study.study import read_study_file
 from cagepool.train.config import TrainConfig
 from cagepool.train.evaluation import training_policy
 from cagepool.types import Float64s
@@ -27,12 +27,12 @@ COMMON_SEED = 153
 OWN_SEEDS = 1000  # the first of the evaluation seeds that no two runs share
 
 
-def game_totals(task: Task, episodes: int, seed: int) -> Float64s:
+def game_totals(task: StudyTraining, episodes: int, seed: int) -> Float64s:
     """Sums of the nine cells of the best policy of a run, by game."""
     run = runs.open_run(task.path)
     policy = training_policy(run.checkpoint("best").arrays, TrainConfig.from_dict(run.settings))
     trial = Trial(episodes=episodes, seed=seed)
-    by_red = [episode_totals(PolicyDefender(policy), trial, red) for red in OFFICIAL_REDS]
+    by_red = [episode_totals(policy, trial, red) for red in OFFICIAL_REDS]
     totals: Float64s = np.sum(by_red, axis=0).sum(axis=1)
     return totals
 
@@ -42,7 +42,9 @@ def half_width(found: Difference) -> float:
     return (found.interval.high - found.interval.low) / 2
 
 
-def compare(first: list[Task], second: list[Task], episodes: int) -> dict[str, float]:
+def compare(
+    first: list[StudyTraining], second: list[StudyTraining], episodes: int
+) -> dict[str, float]:
     """Half widths of the intervals of a difference, with common and with separate games."""
     common = [
         np.stack([game_totals(task, episodes, COMMON_SEED) for task in tasks])
@@ -73,7 +75,7 @@ def compare(first: list[Task], second: list[Task], episodes: int) -> dict[str, f
 def main(folder: Path, out: Path) -> None:
     """Compare each setting of the study with the first one."""
     study: StudyFile = read_study_file(folder)
-    tasks = list_tasks(folder, study)
+    tasks = list_trainings(folder, study)
     base, *others = study.settings
     of = {name: [task for task in tasks if task.setting == name] for name in study.settings}
     rows = []

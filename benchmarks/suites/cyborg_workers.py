@@ -9,21 +9,24 @@ from typing import Any
 
 from benchmarks.suites.true_state import PRELOAD
 from cagepool import _core
-from cagepool.bench.contenders import Gymnasium, Workers, pipes_only, random_actions
 from cagepool.bench.measure import (
     Contender,
     Figures,
+    Gymnasium,
     MakeContender,
     Pace,
     Progress,
+    Workers,
     measure_groups,
+    pipes_only,
+    random_actions,
     time_calls,
 )
 from cagepool.bench.schema import Groups, rates
 from cagepool.bench.workers import ASYNCHRONOUS, BARRIER
 from cagepool.cyborg import CybORGEnv
 from cagepool.envs import make_vec
-from cagepool.envs.env_fns import EnvFn
+from cagepool.envs.vector_args import EnvFn
 
 LOOP = "Gymnasium, sync"
 WITH_TRUE_STATE = f"{ASYNCHRONOUS}, true state"

@@ -23,8 +23,7 @@ from cagepool.bench.measure import (
 )
 from cagepool.bench.schema import Measurement
 from cagepool.envs import Cage2Env
-from cagepool.evaluate.load import load
-from cagepool.evaluate.resolve import resolve_policy
+from cagepool.policy.load import load
 from cagepool.share.dataset import RecordOptions, record_dataset
 
 POLICY, RED, EPISODE_STEPS = "zoo:best-2.1", "B_lineAgent", 100
@@ -56,7 +55,6 @@ def measure_datasets(config: DatasetsConfig, progress: Progress) -> Figures:
 
 
 def _episodes_per_second(measured: Measurement) -> float:
-    assert measured.repetitions is not None
     costs = sorted(measured.repetitions.nanoseconds_per_step)
     return 1e9 / costs[len(costs) // 2] / EPISODE_STEPS
 
@@ -86,7 +84,7 @@ def _contenders(config: DatasetsConfig) -> Iterator[MakeContender]:
 
 
 def _recorder(folder: Path, episodes: int) -> Callable[[], object]:
-    policy, numbers = resolve_policy(POLICY), count()
+    policy, numbers = load(POLICY), count()
     options = RecordOptions(episodes=episodes, red=RED, max_steps=EPISODE_STEPS)
     return lambda: record_dataset(policy, folder / f"bench-v{next(numbers)}", options)
 

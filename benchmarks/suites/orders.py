@@ -14,11 +14,11 @@ import numpy as np
 
 from cagepool import runs
 from cagepool.bench import system_load
-from cagepool.sim.orders import NAMED_ORDERS
+from cagepool.sim.compliance import NAMED_ORDERS
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
-from cagepool.train.logging import Row
 from cagepool.train.ppo import Trainer
+from cagepool.train.tracking import Row
 
 REDS = ("B_lineAgent", "RedMeanderAgent")
 SETTINGS: dict[str, Any] = {"total_episodes": 20_000, "patience": 200, "n_evals": 0}

@@ -18,7 +18,6 @@ from typing import Any
 from cagepool import load, runs
 from cagepool.bench import system_load
 from cagepool.evaluate import Trial, score_table
-from cagepool.evaluate.policy import PolicyDefender
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from cagepool.train.presets import preset_settings
@@ -59,7 +58,7 @@ def train_variant(name: str, seed: int, episodes: int | None, folder: Path) -> d
     is_new = not path.exists()
     run = runs.create(path, config.as_dict(), "ablation") if is_new else runs.open_run(path)
     runner.train(run)
-    table = score_table(PolicyDefender(load(path)), Trial(episodes=GAMES, seed=SEED))
+    table = score_table(load(path), Trial(episodes=GAMES, seed=SEED))
     assert table.total is not None
     return {
         "variant": name,

@@ -13,7 +13,7 @@ import ray
 from cagepool.bench.measure import Contender, Figures, Pace, Progress, measure_groups, time_calls
 from cagepool.bench.schema import Groups, rates
 from cagepool.bench.system_load import memory_bytes, process_tree
-from cagepool.envs.registration import ENVIRONMENT_ID
+from cagepool.envs.single import ENVIRONMENT_ID
 from cagepool.integrations.rllib import ppo_config, suppress_warnings
 from cagepool.train.torch_learner import use_threads
 

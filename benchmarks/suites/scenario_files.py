@@ -1,4 +1,4 @@
-"""Time to read scenario files and to generate networks."""
+"""Time to read scenario files and to generate scenarios."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ from cagepool.scenarios import Scenario
 
 FOLDER = Path(__file__).parents[2] / "tests" / "golden" / "scenarios"
 FILES = {"cage2_rebuilt": 13, "wide40": 40, "wide64": 64}  # number of hosts
-GENERATED = 100  # networks per call
+GENERATED = 100  # scenarios per call
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,10 @@ class ScenarioFilesConfig:
 
 
 def measure_scenario_files(config: ScenarioFilesConfig, progress: Progress) -> Figures:
-    """Measure `load`, and `generate` with its default ranges; a step is one network."""
+    """Measure `load`, and `generate` with its default ranges; a step is one scenario."""
     groups = measure_groups([("scenario files", [*_contenders()])], config.pace, progress)
     medians = {}
     for measured in groups["scenario files"]:
-        assert measured.repetitions is not None
         costs = sorted(measured.repetitions.nanoseconds_per_step)
         medians[measured.name] = round(costs[len(costs) // 2] / 1e6, 3)
     return Figures(groups=groups, ratios={f"{name}, ms": cost for name, cost in medians.items()})
@@ -47,9 +46,9 @@ def _contenders() -> Iterator[MakeContender]:
     yield _contender("generate", GENERATED, lambda: [*map(Scenario.generate, range(GENERATED))])
 
 
-def _contender(name: str, networks: int, call: Callable[[], object]) -> MakeContender:
+def _contender(name: str, scenarios: int, call: Callable[[], object]) -> MakeContender:
     def make(_stack: ExitStack) -> Contender:
         timer = time_calls(call)
-        return Contender(name=name, settings={}, steps_per_call=networks, timer=timer)
+        return Contender(name=name, settings={}, steps_per_call=scenarios, timer=timer)
 
     return make

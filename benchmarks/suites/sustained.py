@@ -10,8 +10,15 @@ from functools import partial
 import numpy as np
 
 from benchmarks.suites.subprocess_timer import has_cyborg, time_cyborg
-from cagepool.bench.contenders import random_actions
-from cagepool.bench.measure import Contender, Figures, MakeContender, Pace, Progress, measure_groups
+from cagepool.bench.measure import (
+    Contender,
+    Figures,
+    MakeContender,
+    Pace,
+    Progress,
+    measure_groups,
+    random_actions,
+)
 from cagepool.bench.schema import Measurement
 from cagepool.envs import make_vec
 
@@ -68,7 +75,6 @@ def episode_figures(group: Sequence[Measurement], rate: float) -> dict[str, floa
 
 
 def _costs(measurement: Measurement) -> list[float]:
-    assert measurement.repetitions is not None
     return measurement.repetitions.nanoseconds_per_step
 
 

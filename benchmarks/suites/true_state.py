@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
-from cagepool.bench.contenders import random_actions
 from cagepool.bench.measure import (
     Contender,
     Figures,
@@ -16,13 +15,14 @@ from cagepool.bench.measure import (
     Pace,
     Progress,
     measure_groups,
+    random_actions,
     time_calls,
 )
 from cagepool.bench.schema import Groups, rates
 from cagepool.cyborg import CybORGEnv, CybORGNotFoundError
 from cagepool.envs import make_vec
-from cagepool.envs.cage2_env import Cage2Env
-from cagepool.envs.env_fns import EnvFn
+from cagepool.envs.single import Cage2Env
+from cagepool.envs.vector_args import EnvFn
 
 PRELOAD = ("benchmarks.suites.scripts.preload_cyborg",)
 Period: TypeAlias = Literal["never", "every", "twice", "end"] | int

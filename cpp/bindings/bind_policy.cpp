@@ -1,15 +1,18 @@
 // Python bindings of policy features, sampling and the PPO loss.
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings/module.hpp"
 #include "bindings/policy_arrays.hpp"
-#include "policy/features.hpp"
+#include "policy/encoder.hpp"
 #include "policy/ppo_loss.hpp"
 #include "policy/sampling.hpp"
 
@@ -74,6 +77,69 @@ LossTuple bound_loss_gradient(nb::handle logits, nb::handle values, nb::handle r
   return {parts.policy, parts.value, parts.entropy, parts.kl, parts.clipped};
 }
 
+/// An array of `rows` x `columns` values, copied.
+template <class Value>
+std::vector<Value> table_of(nb::handle array, const char* name, std::size_t rows,
+                            std::size_t columns) {
+  const Rows<const Value> table(array, name);
+  table.check_rows(rows);
+  table.check_columns(columns);
+  return copy_of(table.span());
+}
+
+std::vector<LayoutAction> actions_of(const std::vector<std::uint8_t>& kinds,
+                                     const std::vector<int>& places, std::size_t slots) {
+  check(kinds.size() == places.size(), "there must be a slot for every action");
+  std::vector<LayoutAction> actions;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const int decoy = kinds[i] - kind_bit(BlueKind::kDecoy, 0);
+    check(decoy < kDecoyCount && (decoy >= 0 || kinds[i] <= static_cast<int>(BlueKind::kMisinform)),
+          "kinds of actions must be those of `kind_bit`");
+    check(std::cmp_less(places[i], slots), "the slot of an action must be one of the layout");
+    actions.push_back({.kind = decoy >= 0 ? BlueKind::kDecoy : static_cast<BlueKind>(kinds[i]),
+                       .slot = static_cast<Byte>(std::max(places[i], 0)),
+                       .decoy = static_cast<Byte>(std::max(decoy, 0))});
+  }
+  return actions;
+}
+
+FeatureGroups groups_of(const std::vector<std::string>& names) {
+  FeatureGroups groups{};
+  for (const std::string& name : names) {
+    const auto* const group = std::ranges::find(
+        kFeatureGroups, name, [](const auto& entry) { return std::string(entry.first); });
+    check(group != kFeatureGroups.end(), "groups must be among `feature_groups`");
+    groups.*(group->second) = true;
+  }
+  return groups;
+}
+
+void make_encoder(FeatureEncoder* self, std::size_t slots,
+                  const std::vector<std::uint8_t>& action_kinds,
+                  const std::vector<int>& action_slots, const std::vector<std::int64_t>& choices,
+                  nb::handle possible, nb::handle fitting, nb::handle misinforms,
+                  nb::handle revealed_by, nb::handle facts, nb::handle sizes,
+                  const std::vector<std::string>& groups, bool blocks, int horizon,
+                  std::size_t appended) {
+  check(slots > 0 && slots <= kMaxHosts, "slots must be from 1 to 64");
+  const std::size_t scenarios = Rows<const std::uint8_t>(possible, "possible").row_count();
+  check(scenarios > 0 && scenarios <= 65535, "there must be from 1 to 65535 scenarios");
+  const Rows<const float> fact_rows(facts, "facts");
+  fact_rows.check_rows(scenarios * slots);
+  check_range(choices, action_kinds.size(), "a choice must be an action of the layout");
+  new (self) FeatureEncoder(
+      {.slots = slots,
+       .actions = actions_of(action_kinds, action_slots, slots),
+       .choices = choices,
+       .possible = table_of<std::uint8_t>(possible, "possible", scenarios, choices.size()),
+       .fitting = table_of<std::uint8_t>(fitting, "fitting", scenarios, slots),
+       .misinforms = table_of<std::uint8_t>(misinforms, "misinforms", scenarios, slots),
+       .revealed_by = table_of<WideMask>(revealed_by, "revealed_by", scenarios, slots),
+       .facts = copy_of(fact_rows.span()),
+       .sizes = table_of<float>(sizes, "sizes", scenarios, 2)},
+      groups_of(groups), blocks ? EncoderForm::kBlocks : EncoderForm::kFlat, horizon, appended);
+}
+
 void update_histories(const FeatureEncoder& self, nb::handle actions, nb::handle observations,
                       nb::handle histories) {
   const Buffer history_rows(histories, "histories");
@@ -81,10 +147,13 @@ void update_histories(const FeatureEncoder& self, nb::handle actions, nb::handle
   const Row<const std::int64_t> blue(actions, "actions");
   const Rows<const float> observed(observations, "observations");
   check_rows(games.size(), blue, observed);
-  observed.check_columns(kObservationSize);
+  observed.check_columns(self.observation_size());
   const std::vector<std::int64_t> played = copy_of(blue.span());
-  check_range(played, kActionCount, "an action must be below 145");
-  self.update(played, observed.span(), games);
+  check_range(played, self.tables().actions.size(), "an action must be one of the layout");
+  std::vector<History> changed = copy_of<History>(games);
+  check_histories(self, changed);
+  self.update(played, observed.span(), changed);
+  std::ranges::copy(changed, games.begin());
 }
 
 void encode_features(const FeatureEncoder& self, nb::handle observations, nb::handle histories,
@@ -94,19 +163,34 @@ void encode_features(const FeatureEncoder& self, nb::handle observations, nb::ha
   const Rows<const float> observed(observations, "observations");
   const Rows<float> encoded(features, "features");
   check_rows(games.size(), observed, encoded);
-  observed.check_columns(kObservationSize);
+  observed.check_columns(self.observation_size());
   encoded.check_columns(self.size());
   const Masks allowed(masks, games.size(), self.choices());
-  check(std::ranges::all_of(games, is_possible),
-        "histories must be those of `update`, with orders below 120");
+  check_histories(self, games);
+  const nb::gil_scoped_release release;
   self.encode(observed.span(), games, encoded.span(), allowed.span());
 }
 
 }  // namespace
 
 void bind_policy(nb::module_& m) {
-  m.attr("HISTORY_BYTES") = sizeof(History);
-  m.attr("HISTORY_ORDER_OFFSET") = offsetof(History, order);
+  m.attr("SHARED_FEATURES") = kSharedFeatures;
+  m.def(
+      "feature_groups",
+      [] {
+        std::vector<std::string> names;
+        names.reserve(kFeatureGroups.size());
+        for (const auto& [name, group] : kFeatureGroups) names.emplace_back(name);
+        return names;
+      },
+      "Names of the groups of features, in the order of a flat row.");
+  m.def(
+      "slot_features",
+      [] {
+        return std::vector<std::tuple<std::string, std::size_t>>(kSlotFeatures.begin(),
+                                                                 kSlotFeatures.end());
+      },
+      "Features of a slot after the facts of its host: names and numbers, in their order.");
   m.def("sample_choices", &bound_sample_choices, "logits"_a, "masks"_a.none(), "uniforms"_a,
         "chosen"_a, "log_probabilities"_a,
         nb::sig("def sample_choices(logits: numpy.typing.NDArray[numpy.float32], masks: "
@@ -142,17 +226,36 @@ void bind_policy(nb::module_& m) {
 
   nb::class_<FeatureEncoder>(m, "FeatureEncoder",
                              "Encodes observations and histories of many games as policy features.")
-      .def(
-          "__init__",
-          [](FeatureEncoder* self, const std::vector<int>& choices, bool observation, bool scans,
-             bool decoys, bool last_action, bool time, bool order, bool clock, bool restored,
-             int horizon, std::size_t appended) {
-            new (self) FeatureEncoder(
-                choices, {observation, scans, decoys, last_action, time, order, clock, restored},
-                horizon, appended);
-          },
-          nb::kw_only(), "choices"_a, "observation"_a, "scans"_a, "decoys"_a, "last_action"_a,
-          "time"_a, "order"_a, "clock"_a, "restored"_a, "horizon"_a, "appended"_a)
+      .def("__init__", &make_encoder, nb::kw_only(), "slots"_a, "action_kinds"_a, "action_slots"_a,
+           "choices"_a, "possible"_a, "fitting"_a, "misinforms"_a, "revealed_by"_a, "facts"_a,
+           "sizes"_a, "groups"_a, "blocks"_a, "horizon"_a, "appended"_a,
+           nb::sig("def __init__(self, *, slots: int, action_kinds: collections.abc.Sequence[int], "
+                   "action_slots: collections.abc.Sequence[int], "
+                   "choices: collections.abc.Sequence[int], "
+                   "possible: numpy.typing.NDArray[numpy.uint8], "
+                   "fitting: numpy.typing.NDArray[numpy.uint8], "
+                   "misinforms: numpy.typing.NDArray[numpy.uint8], "
+                   "revealed_by: numpy.typing.NDArray[numpy.uint64], "
+                   "facts: numpy.typing.NDArray[numpy.float32], "
+                   "sizes: numpy.typing.NDArray[numpy.float32], "
+                   "groups: collections.abc.Sequence[str], blocks: bool, horizon: int, "
+                   "appended: int) -> None"),
+           "Encode the games of some scenarios in one layout.\n\n"
+           "Args:\n"
+           "    slots: Host slots of the layout.\n"
+           "    action_kinds: `kind_bit` of every action.\n"
+           "    action_slots: Its slot, or -1.\n"
+           "    choices: Action of each choice of the policy.\n"
+           "    possible: Whether a choice can work at some time, (scenarios, choices).\n"
+           "    fitting: Decoys that the host in a slot can take, as bits, (scenarios, slots).\n"
+           "    misinforms: Misinforms that find a free port there, (scenarios, slots).\n"
+           "    revealed_by: Slots of the hosts that reveal it, as bits, (scenarios, slots).\n"
+           "    facts: Features of a slot that never change, (scenarios * slots, facts).\n"
+           "    sizes: Shared features of a scenario, (scenarios, 2).\n"
+           "    groups: Groups of features, among `feature_groups`.\n"
+           "    blocks: Shared features, then a block per slot; else group by group.\n"
+           "    horizon: Episode length behind the features of time.\n"
+           "    appended: Features that the caller appends.")
       .def_prop_ro("size", &FeatureEncoder::size, "Features per game.")
       .def("update", &update_histories, "actions"_a, "observations"_a, "histories"_a,
            nb::sig("def update(self, actions: numpy.typing.NDArray[numpy.int64], observations: "

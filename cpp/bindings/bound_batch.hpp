@@ -31,18 +31,10 @@ template <class Element>
 void set_array(const Buffer& buffer, std::span<Element>& array) {
   array = buffer.rows<Element>();
 }
-inline void set_array(const Buffer& buffer, ObservationArray& array) {
+template <class Scenario>
+void set_array(const Buffer& buffer, Observations<Scenario>& array) {
   array = {};
-  if (buffer.has_type<std::uint8_t>()) {
-    array.bytes = buffer.rows<Observation<std::uint8_t>>();
-  } else {
-    array.floats = buffer.rows<Observation<float>>();
-  }
-}
-
-inline void set_array(const Buffer& buffer, WideObservationArray& array) {
   const bool is_bytes = buffer.has_type<std::uint8_t>();
-  array = {};
   if (is_bytes)
     buffer.check_type<std::uint8_t>(2);
   else
@@ -56,11 +48,11 @@ inline void set_array(const Buffer& buffer, WideObservationArray& array) {
 }
 
 /// The arrays that a batch writes, by name. They stay alive as long as this lives.
-template <class Network>
+template <class Scenario>
 class OutputBuffers {
  public:
   explicit OutputBuffers(const nb::dict& arrays) {
-    for_each_output<BasicOutputs<Network>>([&](const auto& field) {
+    for_each_output<BasicOutputs<Scenario>>([&](const auto& field) {
       if (!arrays.contains(field.name))
         throw std::invalid_argument("outputs must have an array `" + std::string(field.name) + "`");
       const auto entry =
@@ -74,14 +66,14 @@ class OutputBuffers {
     }
   }
 
-  const BasicOutputs<Network>& spans() const { return spans_; }
+  const BasicOutputs<Scenario>& spans() const { return spans_; }
   void replace(const char* name, std::unique_ptr<Buffer> buffer) {
     buffers_[name] = std::move(buffer);
   }
 
  private:
   std::map<std::string_view, std::unique_ptr<Buffer>> buffers_;
-  BasicOutputs<Network> spans_;
+  BasicOutputs<Scenario> spans_;
 };
 
 /// Name, possible NumPy types, columns and condition of one output.
@@ -95,21 +87,16 @@ OutputDescription description(const OutputField<Outputs, std::span<Element>>& fi
           RowType<Element>::kColumns,
           field.condition};
 }
-template <class Outputs>
-OutputDescription description(const OutputField<Outputs, ObservationArray>& field) {
-  const std::size_t columns = ObservationArray::columns();
-  return {field.name, {numpy_type<float>(), numpy_type<std::uint8_t>()}, columns, field.condition};
-}
 /// The columns follow from the number of slots.
-template <class Outputs>
-OutputDescription description(const OutputField<Outputs, WideObservationArray>& field) {
+template <class Outputs, class Scenario>
+OutputDescription description(const OutputField<Outputs, Observations<Scenario>>& field) {
   return {field.name, {numpy_type<float>(), numpy_type<std::uint8_t>()}, 0, field.condition};
 }
 
-template <class Network>
+template <class Scenario>
 std::vector<OutputDescription> output_fields() {
   std::vector<OutputDescription> fields;
-  for_each_output<BasicOutputs<Network>>(
+  for_each_output<BasicOutputs<Scenario>>(
       [&](const auto& field) { fields.push_back(description(field)); });
   return fields;
 }
@@ -123,16 +110,16 @@ inline std::vector<GameConfig> configs_of(nb::handle array) {
 // With fewer games, a step takes less time than releasing and acquiring the GIL.
 inline constexpr std::size_t kMinGamesToReleaseGil = 16;
 
-template <class Network>
+template <class Scenario>
 class BoundBatch {
  public:
-  BoundBatch(BatchNetworks<Network> networks, nb::handle configs, const nb::dict& outputs,
+  BoundBatch(BatchScenarios<Scenario> scenarios, nb::handle configs, const nb::dict& outputs,
              Autoreset autoreset, const ComplianceRule& rule, int threads)
       : buffers_(outputs),
-        batch_(std::move(networks), configs_of(configs), buffers_.spans(), autoreset, rule,
+        batch_(std::move(scenarios), configs_of(configs), buffers_.spans(), autoreset, rule,
                threads) {}
 
-  BasicBatch<Network>& batch() { return batch_; }
+  BasicBatch<Scenario>& batch() { return batch_; }
 
   std::size_t step(nb::handle actions, nb::handle red_actions, nb::handle ids) {
     const IntRow blue(actions, "actions");
@@ -146,15 +133,15 @@ class BoundBatch {
 
   void redirect_observations(nb::handle observations) {
     auto buffer = std::make_unique<Buffer>(observations, "observations");
-    Observations<Network> array;
+    Observations<Scenario> array;
     set_array(*buffer, array);
     batch_.redirect_observations(array);
     buffers_.replace("observations", std::move(buffer));
   }
 
  private:
-  OutputBuffers<Network> buffers_;
-  BasicBatch<Network> batch_;
+  OutputBuffers<Scenario> buffers_;
+  BasicBatch<Scenario> batch_;
 };
 
 }  // namespace cagepool

@@ -29,7 +29,7 @@ std::vector<int> host_loss_tenths() {
   for (int host = 0; host < kHostCount; ++host) {
     Game game{};
     game.privileged = bit(host);
-    tenths.push_back(Cage2::penalty_tenths(game));
+    tenths.push_back(CompiledScenario::penalty_tenths(game));
   }
   return tenths;
 }
@@ -89,27 +89,12 @@ NB_MODULE(_core, m) {
   m.attr("MAIL_PORT") = int{kMail};
   m.attr("TOP_EXPLOIT_SHARE") = kTopShare / 4294967296.0;
   m.attr("DETECTED_SHARE") = kDetectedShare / 4294967296.0;
-  m.attr("SESSION_HOST") = int{Cage2::Bits::kHost};
-  m.attr("SESSION_ALIVE") = int{Cage2::Bits::kAlive};
-  m.attr("SESSION_PRIVILEGED") = int{Cage2::Bits::kPrivileged};
-  m.attr("SESSION_SEEN") = int{Cage2::Bits::kSeen};
-  m.attr("SESSION_SSH") = int{Cage2::Bits::kSsh};
-  // The same in batches of any networks, where a session is 16 bits.
-  m.attr("SCENARIO_SESSION_HOST") = int{TableNetwork::Bits::kHost};
-  m.attr("SCENARIO_SESSION_ALIVE") = int{TableNetwork::Bits::kAlive};
-  m.attr("SCENARIO_SESSION_PRIVILEGED") = int{TableNetwork::Bits::kPrivileged};
-  m.attr("SCENARIO_SESSION_SEEN") = int{TableNetwork::Bits::kSeen};
-  m.attr("SCENARIO_SESSION_SSH") = int{TableNetwork::Bits::kSsh};
-  m.attr("SCENARIO_SESSION_EXPLOIT_SHIFT") = TableNetwork::Bits::kExploitShift;
-
   nb::enum_<Edition>(m, "Edition", nb::is_arithmetic())
       .value("V21", Edition::k21)
       .value("LEADERBOARD", Edition::kLeaderboard);
-  nb::enum_<Red>(m, "Red", nb::is_arithmetic())
-      .value("B_LINE", Red::kBLine)
-      .value("MEANDER", Red::kMeander)
-      .value("SLEEP", Red::kSleep)
-      .value("GIVEN", Red::kGiven);
+  nb::enum_<Red> reds(m, "Red", nb::is_arithmetic());
+  for (std::size_t red = 0; red < kRedNames.size(); ++red)
+    reds.value(kRedNames[red], static_cast<Red>(red));
   nb::enum_<RedKind>(m, "RedKind", nb::is_arithmetic())
       .value("SLEEP", RedKind::kSleep)
       .value("SWEEP", RedKind::kSweep)
@@ -134,7 +119,7 @@ NB_MODULE(_core, m) {
       .value("OBSERVED", Knowledge::kObserved);
   nb::enum_<Definition>(m, "Definition")
       .value("HOST", Definition::kHost)
-      .value("SEED", Definition::kSeed);
+      .value("FIX_TYPE", Definition::kFixType);
 
   m.def("simd_level", &simd_level,
         "Widest instruction set that the compiled code uses on this processor: x86-64-v4, "

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings/buffers.hpp"
+#include "policy/encoder.hpp"
 
 namespace cagepool {
 
@@ -32,6 +33,12 @@ inline void check_range(std::span<const std::int64_t> indices, std::size_t count
 template <class Value>
 std::vector<Value> copy_of(std::span<const Value> values) {
   return {values.begin(), values.end()};
+}
+
+inline void check_histories(const FeatureEncoder& encoder, std::span<const History> histories) {
+  for (const History& history : histories)
+    check(encoder.is_possible(history),
+          "histories must be those of `update`, with orders below 120");
 }
 
 /// Masks of choices; without rows if they are None.

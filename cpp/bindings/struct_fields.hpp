@@ -12,6 +12,7 @@
 #include "core/episode.hpp"
 #include "core/trace.hpp"
 #include "policy/belief_features.hpp"
+#include "policy/encoder.hpp"
 
 namespace cagepool {
 
@@ -25,6 +26,32 @@ Field field(const char* name, Member Struct::* member) {
                       reinterpret_cast<const char*>(&kInstance);
   return {name, numpy_type<typename RowType<Member>::Scalar>(), static_cast<std::size_t>(offset),
           RowType<Member>::kColumns};
+}
+
+/// A session of red in its log.
+struct SessionRow {
+  std::uint8_t host;
+  std::uint8_t alive;
+  std::uint8_t privileged;
+  std::uint8_t seen;
+  std::uint8_t ssh;
+  std::int8_t exploit;  // that opened it; -1: the log does not say it
+};
+
+template <class Scenario>
+SessionRow session_row(typename Scenario::Session session) {
+  using Bits = typename Scenario::Bits;
+  const auto has = [session](auto flag) { return std::uint8_t{(session & flag) != 0}; };
+  const int exploit = [session] {
+    if constexpr (Bits::kHasExploit) return (session >> Bits::kExploitShift) & 7;
+    return -1;
+  }();
+  return {.host = static_cast<std::uint8_t>(session & Bits::kHost),
+          .alive = has(Bits::kAlive),
+          .privileged = has(Bits::kPrivileged),
+          .seen = has(Bits::kSeen),
+          .ssh = has(Bits::kSsh),
+          .exploit = static_cast<std::int8_t>(exploit)};
 }
 
 /// Size in bytes and members of a struct.
@@ -78,69 +105,8 @@ inline std::vector<Field> game_fields() {
           field("red_ports", &Game::red_ports)};
 }
 
-inline std::vector<Field> true_state_fields() {
-  return {field("decoys", &TrueState::decoys),
-          field("access", &TrueState::access),
-          field("privileged", &TrueState::privileged),
-          field("user_seen", &TrueState::user_seen),
-          field("user_unseen", &TrueState::user_unseen),
-          field("malware", &TrueState::malware),
-          field("compromised", &TrueState::compromised),
-          field("ot_running", &TrueState::ot_running),
-          field("ot_pid_known", &TrueState::ot_pid_known),
-          field("ot_service_known", &TrueState::ot_service_known),
-          field("mail_immune", &TrueState::mail_immune),
-          field("red", &TrueState::red),
-          field("edition", &TrueState::edition)};
-}
-
-inline std::vector<Field> moves_fields() {
-  return {field("blue_action", &Moves::blue_action), field("blue_success", &Moves::blue_success),
-          field("red_kind", &Moves::red_kind),       field("red_target", &Moves::red_target),
-          field("red_success", &Moves::red_success), field("exploit", &Moves::exploit),
-          field("detected", &Moves::detected),       field("green_host", &Moves::green_host)};
-}
-
-inline std::vector<Field> trace_episode_fields() {
-  return {field("red", &TraceEpisode::red), field("green", &TraceEpisode::green),
-          field("edition", &TraceEpisode::edition)};
-}
-
-inline std::vector<Field> trace_input_fields() {
-  return {
-      field("blue_action", &TraceInput::blue_action), field("green_host", &TraceInput::green_host),
-      field("red_target", &TraceInput::red_target),   field("exploit", &TraceInput::exploit),
-      field("detected", &TraceInput::detected),       field("esc_pick", &TraceInput::esc_pick),
-      field("decoy_pick", &TraceInput::decoy_pick),   field("red_kind", &TraceInput::red_kind)};
-}
-
-inline std::vector<Field> trace_row_fields() {
-  return {field("obs", &TraceRow::obs),
-          field("s_decoys", &TraceRow::s_decoys),
-          field("s_red_ports", &TraceRow::s_red_ports),
-          field("s_meander", &TraceRow::s_meander),
-          field("reward_tenths", &TraceRow::reward_tenths),
-          field("s_priv", &TraceRow::s_priv),
-          field("s_user_seen", &TraceRow::s_user_seen),
-          field("s_user_unseen", &TraceRow::s_user_unseen),
-          field("s_malware", &TraceRow::s_malware),
-          field("s_known_ip", &TraceRow::s_known_ip),
-          field("s_known_host", &TraceRow::s_known_host),
-          field("s_known_net", &TraceRow::s_known_net),
-          field("s_ot", &TraceRow::s_ot),
-          field("s_bline_pos", &TraceRow::s_bline_pos),
-          field("blue_success", &TraceRow::blue_success),
-          field("green_host", &TraceRow::green_host),
-          field("red_kind", &TraceRow::red_kind),
-          field("red_target", &TraceRow::red_target),
-          field("red_success", &TraceRow::red_success),
-          field("exploit", &TraceRow::exploit),
-          field("detected", &TraceRow::detected),
-          field("esc_pick", &TraceRow::esc_pick)};
-}
-
-inline std::vector<Field> wide_true_state_fields() {
-  using State = WideTrueState;
+template <class State>
+std::vector<Field> true_state_fields() {
   return {field("decoys", &State::decoys),
           field("access", &State::access),
           field("privileged", &State::privileged),
@@ -157,17 +123,31 @@ inline std::vector<Field> wide_true_state_fields() {
           field("scenario", &State::scenario)};
 }
 
-inline std::vector<Field> wide_moves_fields() {
-  using Row = WideMoves;
-  return {field("blue_action", &Row::blue_action), field("blue_success", &Row::blue_success),
-          field("red_kind", &Row::red_kind),       field("red_target", &Row::red_target),
-          field("red_success", &Row::red_success), field("exploit", &Row::exploit),
-          field("detected", &Row::detected),       field("green_host", &Row::green_host),
-          field("decoy_pick", &Row::decoy_pick)};
+inline std::vector<Field> moves_fields() {
+  // The outcomes are the first member of Moves.
+  return {
+      field("blue_action", &Moves::blue_action),    field("blue_success", &Outcomes::blue_success),
+      field("red_kind", &Outcomes::red_kind),       field("red_target", &Outcomes::red_target),
+      field("red_success", &Outcomes::red_success), field("exploit", &Outcomes::exploit),
+      field("detected", &Outcomes::detected),       field("green_host", &Outcomes::green_host),
+      field("decoy_pick", &Outcomes::decoy_pick)};
 }
 
-inline std::vector<Field> wide_trace_row_fields() {
-  using Row = WideTraceRow;
+inline std::vector<Field> trace_episode_fields() {
+  return {field("red", &TraceEpisode::red), field("green", &TraceEpisode::green),
+          field("edition", &TraceEpisode::edition)};
+}
+
+inline std::vector<Field> trace_input_fields() {
+  return {
+      field("blue_action", &TraceInput::blue_action), field("green_host", &TraceInput::green_host),
+      field("red_target", &TraceInput::red_target),   field("exploit", &TraceInput::exploit),
+      field("detected", &TraceInput::detected),       field("esc_pick", &TraceInput::esc_pick),
+      field("decoy_pick", &TraceInput::decoy_pick),   field("red_kind", &TraceInput::red_kind)};
+}
+
+inline std::vector<Field> trace_row_fields() {
+  using Row = TraceRow;
   return {field("obs", &Row::obs),
           field("s_decoys", &Row::s_decoys),
           field("s_red_ports", &Row::s_red_ports),
@@ -193,6 +173,13 @@ inline std::vector<Field> wide_trace_row_fields() {
           field("exploit", &Row::exploit),
           field("detected", &Row::detected),
           field("esc_pick", &Row::esc_pick)};
+}
+
+inline std::vector<Field> session_fields() {
+  using Row = SessionRow;
+  return {
+      field("host", &Row::host), field("alive", &Row::alive), field("privileged", &Row::privileged),
+      field("seen", &Row::seen), field("ssh", &Row::ssh),     field("exploit", &Row::exploit)};
 }
 
 /// Tables of a scenario. The services of hosts and the targets of B_lineAgent are rows of bytes.
@@ -268,21 +255,35 @@ inline std::vector<Field> belief_state_fields() {
           field("decoys", &BeliefState::decoys)};
 }
 
+inline std::vector<Field> history_fields() {
+  return {field("scanned", &History::scanned),
+          field("exploited", &History::exploited),
+          field("latest", &History::latest),
+          field("restored", &History::restored),
+          field("step", &History::step),
+          field("scenario", &History::scenario),
+          field("last_kind", &History::last_kind),
+          field("last_slot", &History::last_slot),
+          field("order", &History::order),
+          field("decoys", &History::decoys),
+          field("misinforms", &History::misinforms)};
+}
+
 /// Layouts by the names that Python uses.
 inline std::map<std::string, StructLayout> struct_layouts() {
   return {{"game_config", {sizeof(GameConfig), game_config_fields()}},
           {"game", {sizeof(Game), game_fields()}},
-          {"true_state", {sizeof(TrueState), true_state_fields()}},
+          {"true_state", {sizeof(WideTrueState), true_state_fields<WideTrueState>()}},
+          {"cage2_true_state", {sizeof(TrueState), true_state_fields<TrueState>()}},
           {"moves", {sizeof(Moves), moves_fields()}},
           {"trace_episode", {sizeof(TraceEpisode), trace_episode_fields()}},
           {"trace_input", {sizeof(TraceInput), trace_input_fields()}},
           {"trace_row", {sizeof(TraceRow), trace_row_fields()}},
-          {"scenario_true_state", {sizeof(WideTrueState), wide_true_state_fields()}},
-          {"scenario_moves", {sizeof(WideMoves), wide_moves_fields()}},
-          {"scenario_trace_row", {sizeof(WideTraceRow), wide_trace_row_fields()}},
+          {"session", {sizeof(SessionRow), session_fields()}},
           {"scenario", {sizeof(ScenarioTables), scenario_fields()}},
           {"belief", {sizeof(BeliefRow<double>), belief_fields()}},
-          {"belief_state", {sizeof(BeliefState), belief_state_fields()}}};
+          {"belief_state", {sizeof(BeliefState), belief_state_fields()}},
+          {"history", {sizeof(History), history_fields()}}};
 }
 
 }  // namespace cagepool

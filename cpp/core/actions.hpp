@@ -1,10 +1,10 @@
 #pragma once
 // Tables of blue's 145 actions (docs/rules.md, section 2) and red's 44, the actions of other
-// networks, and the record of a step.
+// scenarios, and the record of a step.
 
 #include <array>
 
-#include "core/scenario.hpp"
+#include "core/cage2.hpp"
 
 namespace cagepool {
 
@@ -115,7 +115,7 @@ constexpr std::array<RedAction, kRedActionCount> make_red_actions() {
 }
 inline constexpr std::array<RedAction, kRedActionCount> kRedActions = make_red_actions();
 
-/// A blue action of any network: kind and slot (position in observations) of its host.
+/// A blue action of any scenario: kind and slot (position in observations) of its host.
 struct LayoutAction {
   BlueKind kind;
   Byte slot;
@@ -126,30 +126,23 @@ constexpr int kind_bit(BlueKind kind, int decoy) {
   return kind == BlueKind::kDecoy ? 8 + decoy : static_cast<int>(kind);
 }
 
-/// Actions of blue, green and red in one step and their outcomes; -1: none.
-struct Moves {
-  Byte blue_action = 0;
+/// What blue, green and red did in one step, without blue's action; -1: none.
+struct Outcomes {
   Success blue_success = Success::kUnknown;
   RedKind red_kind = RedKind::kSleep;
   std::int8_t red_target = -1;
-  Success red_success = Success::kUnknown;
-  std::int8_t exploit = -1;
-  std::int8_t detected = -1;
-  std::int8_t green_host = -1;
-};
-static_assert(sizeof(Moves) == 8);
-
-/// The same in any network.
-struct WideMoves {
-  std::uint16_t blue_action = 0;
-  Success blue_success = Success::kUnknown;
-  RedKind red_kind = RedKind::kSleep;
-  std::int8_t red_target = -1;
-  Success red_success = Success::kUnknown;
-  std::int8_t exploit = -1;
-  std::int8_t detected = -1;
-  std::int8_t green_host = -1;
   std::int8_t decoy_pick = -1;  // decoy id that Misinform placed
+  Success red_success = Success::kUnknown;
+  std::int8_t exploit = -1;
+  std::int8_t detected = -1;
+  std::int8_t green_host = -1;
 };
+static_assert(sizeof(Outcomes) == 8, "a step keeps it in a register");
+
+/// Actions of blue, green and red in one step and their outcomes.
+struct Moves : Outcomes {
+  std::uint32_t blue_action = 0;
+};
+static_assert(sizeof(Moves) == 12);
 
 }  // namespace cagepool

@@ -1,12 +1,12 @@
 #pragma once
-// Activity of hosts as blue's monitoring reports it: the network events of a step, by green and
+// Activity of hosts as blue's monitoring reports it: the connections of a step, by green and
 // red, become None, Scan or Exploit (docs/rules.md, section 7.2).
 
-#include "core/networks.hpp"
+#include "core/scenarios.hpp"
 
 namespace cagepool {
 
-/// Network events that one agent causes on one host in a step, as far as the activity depends on
+/// Scenario events that one agent causes on one host in a step, as far as the activity depends on
 /// them. A scan counts as its number of distinct ports; ports that occur twice matter only if there
 /// is no other.
 enum class HostEvents : std::uint8_t {
@@ -68,14 +68,14 @@ constexpr ActivityTable make_activity_table() {
 inline constexpr ActivityTable kActivityTable = make_activity_table();
 
 /// Events of a port scan.
-template <class Network>
-inline HostEvents scan_events(BasicSlot<Network> slot, std::size_t host) {
-  const Network network = slot.network();
+template <class Scenario>
+inline HostEvents scan_events(BasicSlot<Scenario> slot, std::size_t host) {
+  const Scenario scenario = slot.scenario();
   const int ports =
-      std::popcount(unsigned{listening_ports(slot, host)}) + network.other_ports(host);
-  if constexpr (Network::kIsTable) {
+      std::popcount(unsigned{listening_ports(slot, host)}) + scenario.other_ports(host);
+  if constexpr (Scenario::kIsTable) {
     if (ports == 0) return HostEvents::kNone;
-    const int entries = network.port_entries(host, slot.true_state().decoys[host]);
+    const int entries = scenario.port_entries(host, slot.true_state().decoys[host]);
     if (ports == 1 && entries > 1)
       return entries == 2 ? HostEvents::kScan1Twice : HostEvents::kScan1Often;
   }
@@ -83,9 +83,9 @@ inline HostEvents scan_events(BasicSlot<Network> slot, std::size_t host) {
 }
 
 /// Enter the activity of a host in blue's table and in the observation.
-template <class Network>
-inline void record_activity(BasicSlot<Network> slot, int host, unsigned activity,
-                            typename Network::Table& activities) {
+template <class Scenario>
+inline void record_activity(BasicSlot<Scenario> slot, int host, unsigned activity,
+                            typename Scenario::Table& activities) {
   if (activity == kActivityExploit)
     set_compromised(slot, host, kUserAccess);  // Q11: also from privileged
   table_word(activities, host) |= std::uint64_t{activity} << nibble_shift(activities, host);

@@ -102,24 +102,25 @@ void check_outputs(const Outputs& out, std::size_t games, Autoreset autoreset) {
   });
   const auto& finals = out.final_observations;
   if (finals.size() != 0 && (finals.is_bytes() != out.observations.is_bytes() ||
-                             finals.columns() != out.observations.columns()))
+                             finals.column_count != out.observations.column_count))
     throw std::invalid_argument("final_observations must have type and columns of observations");
   for (std::size_t id = 0; id < out.orders.size(); ++id) check_order(id, out.orders[id]);
 }
 
-void check_networks(const BatchNetworks<Cage2>&, const Outputs&, const std::vector<GameConfig>&) {}
+template <class Scenario>
+void check_columns(const Observations<Scenario>& observations, std::size_t slots) {
+  if (observations.column_count == 4 * slots) return;
+  throw std::invalid_argument("observations must have " + std::to_string(4 * slots) +
+                              " columns, got " + std::to_string(observations.column_count));
+}
 
-/// Check that observations have a column for every slot, and that all red agents can play.
-void check_networks(const BatchNetworks<TableNetwork>& networks,
-                    const BasicOutputs<TableNetwork>& out, const std::vector<GameConfig>& configs) {
-  if (out.observations.columns() != 4 * networks.slots) {
-    throw std::invalid_argument("observations must have " + std::to_string(4 * networks.slots) +
-                                " columns, got " + std::to_string(out.observations.columns()));
-  }
+void check_reds(const BatchScenarios<CompiledScenario>&, const std::vector<GameConfig>&) {}
+void check_reds(const BatchScenarios<TableScenario>& scenarios,
+                const std::vector<GameConfig>& configs) {
   for (std::size_t id = 0; id < configs.size(); ++id) {
-    for (std::size_t i = 0; i < networks.tables.size(); ++i) {
-      if (!networks.draws_scenarios() && i != id % networks.tables.size()) continue;
-      if ((configs[id].reds & ~networks.tables[i].playable_reds) == 0) continue;
+    for (std::size_t i = 0; i < scenarios.tables.size(); ++i) {
+      if (!scenarios.draws_scenarios() && i != id % scenarios.tables.size()) continue;
+      if ((configs[id].reds & ~scenarios.tables[i].playable_reds) == 0) continue;
       throw std::invalid_argument("the reds of game " + std::to_string(id) +
                                   " must be able to play scenario " + std::to_string(i));
     }
@@ -128,15 +129,15 @@ void check_networks(const BatchNetworks<TableNetwork>& networks,
 
 }  // namespace
 
-BatchNetworks<TableNetwork> make_networks(std::vector<ScenarioTables> tables,
-                                          std::span<const std::uint8_t> kinds, std::size_t slots,
-                                          bool draws_scenarios) {
+BatchScenarios<TableScenario> make_scenarios(std::vector<ScenarioTables> tables,
+                                             std::span<const std::uint8_t> kinds, std::size_t slots,
+                                             bool draws_scenarios) {
   check_tables(tables);
   if (slots < 1 || slots > kMaxHosts) {
     throw std::invalid_argument("slots must be from 1 to " + std::to_string(kMaxHosts) + ", got " +
                                 std::to_string(slots));
   }
-  BatchNetworks<TableNetwork> networks{std::move(tables), {}, slots, draws_scenarios, {{}}};
+  BatchScenarios<TableScenario> scenarios{std::move(tables), {}, slots, draws_scenarios, {{}}};
   for (const std::uint8_t kind : kinds) {
     const int decoy = kind - kind_bit(BlueKind::kDecoy, 0);
     if (decoy >= kDecoyCount || (decoy < 0 && kind > static_cast<int>(BlueKind::kMisinform)))
@@ -144,40 +145,48 @@ BatchNetworks<TableNetwork> make_networks(std::vector<ScenarioTables> tables,
     const auto blue_kind = decoy >= 0 ? BlueKind::kDecoy : static_cast<BlueKind>(kind);
     const std::size_t count = blue_kind <= BlueKind::kMonitor ? 1 : slots;
     for (std::size_t slot = 0; slot < count; ++slot) {
-      networks.actions.push_back({.kind = blue_kind,
-                                  .slot = static_cast<Byte>(slot),
-                                  .decoy = static_cast<Byte>(std::max(decoy, 0))});
+      scenarios.actions.push_back({.kind = blue_kind,
+                                   .slot = static_cast<Byte>(slot),
+                                   .decoy = static_cast<Byte>(std::max(decoy, 0))});
     }
   }
-  const auto largest = [&networks](Byte ScenarioTables::* count) {
-    return int{std::ranges::max(networks.tables, {}, count).*count};
+  const auto largest = [&scenarios](Byte ScenarioTables::* count) {
+    return int{std::ranges::max(scenarios.tables, {}, count).*count};
   };
   for (int net = 0; net < largest(&ScenarioTables::subnet_count); ++net)
-    networks.red_action_table.push_back({RedKind::kSweep, static_cast<std::int8_t>(net)});
-  for (const RedKind kind :
-       {RedKind::kScan, RedKind::kExploit, RedKind::kEscalate, RedKind::kImpact}) {
-    for (int host = 0; host < largest(&ScenarioTables::host_count); ++host)
-      networks.red_action_table.push_back({kind, static_cast<std::int8_t>(host)});
+    scenarios.red_action_table.push_back({RedKind::kSweep, static_cast<std::int8_t>(net)});
+  const int hosts = largest(&ScenarioTables::host_count);
+  for (const RedKind kind : {RedKind::kScan, RedKind::kExploit, RedKind::kEscalate}) {
+    for (int host = 0; host < hosts; ++host)
+      scenarios.red_action_table.push_back({kind, static_cast<std::int8_t>(host)});
   }
-  return networks;
+  WideMask ot = 0;
+  for (const ScenarioTables& table : scenarios.tables) ot |= table.ot;
+  for (int host = 0; host < hosts; ++host) {
+    if (((ot >> host) & 1u) != 0)
+      scenarios.red_action_table.push_back({RedKind::kImpact, static_cast<std::int8_t>(host)});
+  }
+  return scenarios;
 }
 
-template <class Network>
-BasicBatch<Network>::BasicBatch(BatchNetworks<Network> networks, std::vector<GameConfig> configs,
-                                const BasicOutputs<Network>& outputs, Autoreset autoreset,
-                                ComplianceRule rule, int threads)
-    : networks_(std::move(networks)),
+template <class Scenario>
+BasicBatch<Scenario>::BasicBatch(BatchScenarios<Scenario> scenarios,
+                                 std::vector<GameConfig> configs,
+                                 const BasicOutputs<Scenario>& outputs, Autoreset autoreset,
+                                 ComplianceRule rule, int threads)
+    : scenarios_(std::move(scenarios)),
       configs_(std::move(configs)),
       out_(outputs),
       autoreset_(autoreset),
       rule_(rule) {
   check_configs(configs_);
-  check_networks(networks_, out_, configs_);
+  check_columns(out_.observations, scenarios_.slots());
+  check_reds(scenarios_, configs_);
   check_outputs(out_, configs_.size(), autoreset_);
   if (threads < 1)
     throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
   games_.resize(configs_.size());
-  for (std::size_t id = 0; id < games_.size(); ++id) networks_.assign(id, games_[id]);
+  for (std::size_t id = 0; id < games_.size(); ++id) scenarios_.assign(id, games_[id]);
   if (autoreset_ == Autoreset::kSameStep) final_games_.resize(configs_.size());
   is_named_.resize(configs_.size());
   all_ids_.resize(configs_.size());
@@ -193,21 +202,21 @@ BasicBatch<Network>::BasicBatch(BatchNetworks<Network> networks, std::vector<Gam
   if (threads > 1) thread_pool_.reset(std::make_unique<ThreadPool>(threads).release());
 }
 
-template <class Network>
-BasicBatchView<Network> BasicBatch<Network>::view() {
+template <class Scenario>
+BasicBatchView<Scenario> BasicBatch<Scenario>::view() {
   return {.store = {games_.data(), out_.true_state.data(), session_logs_.data(), session_capacity_,
-                    networks_.scenarios()},
+                    scenarios_.view()},
           .configs = configs_.data(),
           .final_games = final_games_.data(),
           .autoreset = autoreset_,
           .rule = rule_,
           .takes_red_actions = takes_red_actions_,
-          .draws_scenarios = networks_.draws_scenarios(),
+          .draws_scenarios = scenarios_.draws_scenarios(),
           .out = out_};
 }
 
-template <class Network>
-std::size_t BasicBatch<Network>::checked_id(std::int64_t id) const {
+template <class Scenario>
+std::size_t BasicBatch<Scenario>::checked_id(std::int64_t id) const {
   if (id < 0 || static_cast<std::size_t>(id) >= games()) {
     throw std::out_of_range("a game's index must be below " + std::to_string(games()) + ", got " +
                             std::to_string(id));
@@ -215,8 +224,8 @@ std::size_t BasicBatch<Network>::checked_id(std::int64_t id) const {
   return static_cast<std::size_t>(id);
 }
 
-template <class Network>
-std::span<const std::int64_t> BasicBatch<Network>::copy_ids(std::span<const std::int64_t> ids) {
+template <class Scenario>
+std::span<const std::int64_t> BasicBatch<Scenario>::copy_ids(std::span<const std::int64_t> ids) {
   // One id more than there are games is enough to find one that is wrong or named twice.
   const std::span<const std::int64_t> copied = ids.first(std::min(ids.size(), games() + 1));
   ids_.assign(copied.begin(), copied.end());
@@ -234,13 +243,13 @@ std::span<const std::int64_t> BasicBatch<Network>::copy_ids(std::span<const std:
   return ids_;
 }
 
-template <class Network>
-void BasicBatch<Network>::reset(std::span<const std::int64_t> ids,
-                                std::optional<std::span<const std::uint64_t>> seeds) {
+template <class Scenario>
+void BasicBatch<Scenario>::reset(std::span<const std::int64_t> ids,
+                                 std::optional<std::span<const std::uint64_t>> seeds) {
   const CallGuard guard(caller_, "batch");
   if (seeds) check_count("seed", seeds->size(), ids.size());
   ids = copy_ids(ids);
-  const BasicBatchView<Network> batch = view();
+  const BasicBatchView<Scenario> batch = view();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
     if (games_[id].phase == Phase::kUnstarted) --unstarted_;
@@ -252,9 +261,9 @@ void BasicBatch<Network>::reset(std::span<const std::int64_t> ids,
   }
 }
 
-template <class Network>
-void BasicBatch<Network>::reseed(std::span<const std::int64_t> ids,
-                                 std::span<const std::uint64_t> seeds) {
+template <class Scenario>
+void BasicBatch<Scenario>::reseed(std::span<const std::int64_t> ids,
+                                  std::span<const std::uint64_t> seeds) {
   const CallGuard guard(caller_, "batch");
   check_count("seed", seeds.size(), ids.size());
   ids = copy_ids(ids);
@@ -266,13 +275,13 @@ void BasicBatch<Network>::reseed(std::span<const std::int64_t> ids,
   }
 }
 
-template <class Network>
-BasicStepArgs<Network> BasicBatch<Network>::copy_step_args(
+template <class Scenario>
+BasicStepArgs<Scenario> BasicBatch<Scenario>::copy_step_args(
     std::span<const std::int64_t> actions, std::span<const std::int64_t> red_actions,
     std::optional<std::span<const std::int64_t>> ids) {
   const std::span<const std::int64_t> games = ids ? copy_ids(*ids) : all_ids_;
   check_count("action", actions.size(), games.size());
-  copy_actions(actions, games, networks_.action_count(), "action", actions_);
+  copy_actions(actions, games, action_count(scenarios_.view()), "action", actions_);
   if (takes_red_actions_ && red_actions.empty() && !games.empty()) {
     throw std::invalid_argument("red_actions must be given, since the caller plays red");
   }
@@ -282,7 +291,7 @@ BasicStepArgs<Network> BasicBatch<Network>::copy_step_args(
   }
   if (takes_red_actions_) {
     check_count("red action", red_actions.size(), games.size());
-    copy_actions(red_actions, games, networks_.red_actions().size(), "red action", red_actions_);
+    copy_actions(red_actions, games, scenarios_.red_actions().size(), "red action", red_actions_);
   }
   if (out_.tracks_compliance()) copy_orders(ids ? std::optional(games) : std::nullopt);
   if (unstarted_ != 0 || autoreset_ == Autoreset::kDisabled) check_phases(games);
@@ -290,12 +299,12 @@ BasicStepArgs<Network> BasicBatch<Network>::copy_step_args(
           .ids = games.data(),
           .actions = actions_.data(),
           .red_actions = takes_red_actions_ ? red_actions_.data() : nullptr,
-          .red_action_table = networks_.red_actions().data(),
+          .red_action_table = scenarios_.red_actions().data(),
           .orders = orders_.data()};
 }
 
-template <class Network>
-void BasicBatch<Network>::copy_orders(std::optional<std::span<const std::int64_t>> ids) {
+template <class Scenario>
+void BasicBatch<Scenario>::copy_orders(std::optional<std::span<const std::int64_t>> ids) {
   orders_.resize(ids ? ids->size() : games());
   if (!ids) std::ranges::copy(out_.orders, orders_.begin());
   for (std::size_t i = 0; ids && i < orders_.size(); ++i)
@@ -305,8 +314,8 @@ void BasicBatch<Network>::copy_orders(std::optional<std::span<const std::int64_t
     check_order(ids ? static_cast<std::size_t>((*ids)[i]) : i, orders_[i]);
 }
 
-template <class Network>
-void BasicBatch<Network>::check_phases(std::span<const std::int64_t> ids) const {
+template <class Scenario>
+void BasicBatch<Scenario>::check_phases(std::span<const std::int64_t> ids) const {
   for (const std::int64_t id : ids) {
     const Phase phase = games_[static_cast<std::size_t>(id)].phase;
     if (phase == Phase::kUnstarted) {
@@ -320,13 +329,13 @@ void BasicBatch<Network>::check_phases(std::span<const std::int64_t> ids) const 
   }
 }
 
-template <class Network>
-std::size_t BasicBatch<Network>::step(std::span<const std::int64_t> actions,
-                                      std::span<const std::int64_t> red_actions,
-                                      std::optional<std::span<const std::int64_t>> ids) {
+template <class Scenario>
+std::size_t BasicBatch<Scenario>::step(std::span<const std::int64_t> actions,
+                                       std::span<const std::int64_t> red_actions,
+                                       std::optional<std::span<const std::int64_t>> ids) {
   const CallGuard guard(caller_, "batch");
-  const BasicStepArgs<Network> args = copy_step_args(actions, red_actions, ids);
-  const BasicKernel<Network> kernel = kernel_for(args.batch);
+  const BasicStepArgs<Scenario> args = copy_step_args(actions, red_actions, ids);
+  const BasicKernel<Scenario> kernel = kernel_for(args.batch);
   const std::size_t count = actions.size();
   if (!thread_pool_ || count <= kChunk || !thread_pool_->is_of_this_process())
     return kernel(args, 0, count);
@@ -337,9 +346,9 @@ std::size_t BasicBatch<Network>::step(std::span<const std::int64_t> actions,
   return ended;
 }
 
-template <class Network>
-void BasicBatch<Network>::step_in_parts(
-    std::size_t steps, const std::function<void(const BasicBatchStepper<Network>&)>& play) {
+template <class Scenario>
+void BasicBatch<Scenario>::step_in_parts(
+    std::size_t steps, const std::function<void(const BasicBatchStepper<Scenario>&)>& play) {
   const CallGuard guard(caller_, "batch");
   if (takes_red_actions_ || out_.observations.is_bytes())
     throw std::invalid_argument("games that play on need a red agent and float32 observations");
@@ -351,40 +360,40 @@ void BasicBatch<Network>::step_in_parts(
                                 " steps; that of game " + std::to_string(id) + " does");
   }
   if (out_.tracks_compliance()) copy_orders(std::nullopt);
-  play(BasicBatchStepper<Network>({.batch = view(),
-                                   .ids = all_ids_.data(),
-                                   .actions = nullptr,
-                                   .red_actions = nullptr,
-                                   .red_action_table = nullptr,
-                                   .orders = orders_.data()}));
+  play(BasicBatchStepper<Scenario>({.batch = view(),
+                                    .ids = all_ids_.data(),
+                                    .actions = nullptr,
+                                    .red_actions = nullptr,
+                                    .red_action_table = nullptr,
+                                    .orders = orders_.data()}));
 }
 
-template <class Network>
-void BasicBatch<Network>::redirect_observations(const Observations<Network>& observations) {
+template <class Scenario>
+void BasicBatch<Scenario>::redirect_observations(const Observations<Scenario>& observations) {
   const CallGuard guard(caller_, "batch");
   if (observations.size() != out_.observations.size() ||
       observations.is_bytes() != out_.observations.is_bytes() ||
-      observations.columns() != out_.observations.columns()) {
+      observations.column_count != out_.observations.column_count) {
     throw std::invalid_argument("observations must have the size and type of those they replace");
   }
   out_.observations = observations;
 }
 
-template <class Network>
-std::vector<std::uint8_t> BasicBatch<Network>::save(std::int64_t id) {
+template <class Scenario>
+std::vector<std::uint8_t> BasicBatch<Scenario>::save(std::int64_t id) {
   const CallGuard guard(caller_, "batch");
   const std::size_t game = checked_id(id);
   if (out_.tracks_compliance()) check_order(game, out_.orders[game]);
   return save_game(view(), game);
 }
 
-template <class Network>
-void BasicBatch<Network>::restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs) {
+template <class Scenario>
+void BasicBatch<Scenario>::restore(std::span<const std::int64_t> ids, std::span<const Blob> blobs) {
   const CallGuard guard(caller_, "batch");
   check_count("snapshot", blobs.size(), ids.size());
   ids = copy_ids(ids);
-  const BasicBatchView<Network> batch = view();
-  std::vector<BasicSnapshot<Network>> snapshots;  // all are read before any game changes
+  const BasicBatchView<Scenario> batch = view();
+  std::vector<BasicSnapshot<Scenario>> snapshots;  // all are read before any game changes
   for (const Blob blob : blobs) snapshots.push_back(read_snapshot(batch, blob));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(ids[i]);
@@ -394,38 +403,39 @@ void BasicBatch<Network>::restore(std::span<const std::int64_t> ids, std::span<c
   }
 }
 
-template <class Network>
-typename Network::Game BasicBatch<Network>::game(std::int64_t id) {
+template <class Scenario>
+typename Scenario::Game BasicBatch<Scenario>::game(std::int64_t id) {
   const CallGuard guard(caller_, "batch");
   return games_[checked_id(id)];
 }
 
-template <class Network>
-void BasicBatch<Network>::read_states(
-    const std::function<void(const BasicBatchStates<Network>&)>& read) {
+template <class Scenario>
+void BasicBatch<Scenario>::read_states(
+    const std::function<void(const BasicBatchStates<Scenario>&)>& read) {
   const CallGuard guard(caller_, "batch");
   read({games_, out_.true_state, final_games_, out_.final_true_state});
 }
 
-template <class Network>
-std::vector<typename Network::Session> BasicBatch<Network>::session_log(std::int64_t id) {
+template <class Scenario>
+std::vector<typename Scenario::Session> BasicBatch<Scenario>::session_log(std::int64_t id) {
   const CallGuard guard(caller_, "batch");
   const std::size_t index = checked_id(id);
   if (games_[index].phase == Phase::kUnstarted) return {};
-  const BasicGameStore<Network> store = view().store;
-  const auto sessions = BasicSlot<Network>{store, index}.session_log();
+  const BasicGameStore<Scenario> store = view().store;
+  const auto sessions = BasicSlot<Scenario>{store, index}.session_log();
   return {sessions.begin(), sessions.end()};
 }
 
-template <class Network>
-void BasicBatch<Network>::write_trace_rows(std::span<BasicTraceRow<Network>> rows) {
+template <class Scenario>
+void BasicBatch<Scenario>::write_trace_rows(std::span<TraceRow> rows) {
   const CallGuard guard(caller_, "batch");
   check_count("row", rows.size(), games());
-  const BasicGameStore<Network> store = view().store;
-  for (std::size_t id = 0; id < games(); ++id) write_state(BasicSlot<Network>{store, id}, rows[id]);
+  const BasicGameStore<Scenario> store = view().store;
+  for (std::size_t id = 0; id < games(); ++id)
+    write_state(BasicSlot<Scenario>{store, id}, rows[id]);
 }
 
-template class BasicBatch<Cage2>;
-template class BasicBatch<TableNetwork>;
+template class BasicBatch<CompiledScenario>;
+template class BasicBatch<TableScenario>;
 
 }  // namespace cagepool

@@ -67,7 +67,7 @@ void reduce_b_line(Game& game) {
 }
 
 void reduce_meander(Game& game) {
-  update_meander(Cage2{}, game);
+  update_meander(CompiledScenario{}, game);
   game.last_success = Success::kTrue;  // of no action that it remembers
 }
 
@@ -92,16 +92,17 @@ struct Course {
 
 /// Sessions on each host of a set, added to a log; returns its end.
 inline Session* add_sessions(Mask hosts, Session flags, Session* end) {
-  for_each_host(
-      hosts, [&](int host) { *end++ = static_cast<Session>(host | Cage2::Bits::kAlive | flags); });
+  for_each_host(hosts, [&](int host) {
+    *end++ = static_cast<Session>(host | CompiledScenario::Bits::kAlive | flags);
+  });
   return end;
 }
 
 /// Write the sessions of a reduced game to a log; returns their number.
 inline std::size_t write_sessions(const Game& game, Session* log) {
   Session* end = add_sessions(static_cast<Mask>(game.privileged & ~bit(kUser0)),
-                              Cage2::Bits::kPrivileged, log);
-  end = add_sessions(game.user_seen, Cage2::Bits::kSeen, end);
+                              CompiledScenario::Bits::kPrivileged, log);
+  end = add_sessions(game.user_seen, CompiledScenario::Bits::kSeen, end);
   end = add_sessions(game.user_unseen, Session{0}, end);
   return static_cast<std::size_t>(end - log);
 }
@@ -270,15 +271,21 @@ void BeliefFilter::keep(std::size_t game, Scratch& scratch) {
   });
 }
 
-void BeliefFilter::update_range(std::size_t begin, std::size_t end,
-                                std::span<const std::int64_t> ids,
-                                std::span<const std::int64_t> actions,
-                                std::span<const std::uint64_t> observations) {
+void BeliefFilter::update_part(std::span<const std::int64_t> ids,
+                               std::span<const std::int64_t> actions,
+                               std::span<const std::uint64_t> observations) {
   Scratch scratch;
-  for (std::size_t i = begin; i < end; ++i) {
-    update_game(static_cast<std::size_t>(ids[i]), static_cast<int>(actions[i]), observations[i],
-                scratch);
+  std::uint64_t hypotheses = 0;
+  std::uint64_t misfits = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto game = static_cast<std::size_t>(ids[i]);
+    update_game(game, static_cast<int>(actions[i]), observations[i], scratch);
+    hypotheses += states_[game].count;
+    misfits += states_[game].count == 0;
   }
+  updates_ += ids.size();
+  updated_hypotheses_ += hypotheses;
+  misfits_ += misfits;
 }
 
 void BeliefFilter::update(std::span<const std::int64_t> ids, std::span<const std::int64_t> actions,
@@ -301,19 +308,15 @@ void BeliefFilter::update(std::span<const std::int64_t> ids, std::span<const std
   }
   const std::size_t chunks = (ids.size() + kChunk - 1) / kChunk;
   const auto run = [&](std::size_t chunk) {
-    update_range(chunk * kChunk, std::min(ids.size(), (chunk + 1) * kChunk), ids, actions,
-                 observations);
+    const std::size_t first = chunk * kChunk;
+    const std::size_t count = std::min(ids.size() - first, kChunk);
+    update_part(ids.subspan(first, count), actions.subspan(first, count),
+                observations.subspan(first, count));
   };
   if (thread_pool_ && chunks > 1 && thread_pool_->is_of_this_process()) {
     thread_pool_->run(chunks, run);
   } else {
-    update_range(0, ids.size(), ids, actions, observations);
-  }
-  updates_ += ids.size();
-  for (const std::int64_t id : ids) {
-    const std::uint32_t count = states_[static_cast<std::size_t>(id)].count;
-    updated_hypotheses_ += count;
-    misfits_ += count == 0;
+    update_part(ids, actions, observations);
   }
 }
 
@@ -363,9 +366,9 @@ Snapshot BeliefFilter::snapshot_of(const BeliefState& state, const Game& game, s
                      .horizon = horizon,
                      .reds = reds,
                      .edition = config_.edition,
+                     .red_shares = {},
                      .green = config_.green,
-                     .unused = {},
-                     .red_shares = {}};
+                     .unused = {}};
   snapshot.game = game;
   snapshot.game.key = episode_key(seed, 0);
   snapshot.game.observation = state.observation;

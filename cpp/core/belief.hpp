@@ -15,8 +15,9 @@
 
 namespace cagepool {
 
-/// Red agents that a belief may have as hypotheses: all that choose their own actions.
-inline constexpr std::size_t kBelievableReds = static_cast<std::size_t>(Red::kGiven);
+/// Red agents that a belief may have as hypotheses: those of the challenge. Another number changes
+/// the inputs of all policies with a belief.
+inline constexpr std::size_t kBelievableReds = static_cast<std::size_t>(Red::kSleep) + 1;
 
 /// A state of the game, reduced by `reduce` to what its future depends on, and its probability.
 struct Hypothesis {
@@ -97,6 +98,10 @@ class BeliefFilter {
   /// A game whose observation no hypothesis can give has none from then on, until its reset.
   void update(std::span<const std::int64_t> ids, std::span<const std::int64_t> actions,
               std::span<const std::uint64_t> observations);
+  /// As `update`, in the thread that calls and without its checks. Several threads may update
+  /// different games while their caller holds `guard`.
+  void update_part(std::span<const std::int64_t> ids, std::span<const std::int64_t> actions,
+                   std::span<const std::uint64_t> observations);
   /// Probability of a state, or of others with the same future; 0 if its time, its observation or
   /// its decoys are not those of the belief.
   double probability_of(std::int64_t id, const Snapshot& snapshot) const;
@@ -116,9 +121,6 @@ class BeliefFilter {
     return {&hypotheses_[game * config_.capacity], config_.capacity};
   }
   void start(std::size_t game);
-  void update_range(std::size_t begin, std::size_t end, std::span<const std::int64_t> ids,
-                    std::span<const std::int64_t> actions,
-                    std::span<const std::uint64_t> observations);
   void update_game(std::size_t game, int action, std::uint64_t observation, Scratch& scratch);
   void keep(std::size_t game, Scratch& scratch);
   Snapshot snapshot_of(const BeliefState& state, const Game& game, std::uint64_t seed,
@@ -130,9 +132,9 @@ class BeliefFilter {
   std::vector<BeliefState> states_;
   std::vector<Hypothesis> hypotheses_;  // `capacity` per game
   std::vector<std::uint8_t> is_named_;  // scratch of `update`, one flag per game
-  std::uint64_t updates_ = 0;
-  std::uint64_t updated_hypotheses_ = 0;
-  std::uint64_t misfits_ = 0;
+  std::atomic<std::uint64_t> updates_ = 0;
+  std::atomic<std::uint64_t> updated_hypotheses_ = 0;
+  std::atomic<std::uint64_t> misfits_ = 0;
   std::uint64_t past_dropped_ = 0;  // of earlier episodes
   double past_dropped_mass_ = 0.0;
   std::unique_ptr<ThreadPool, ThreadPoolDeleter> thread_pool_;

@@ -18,11 +18,11 @@ constexpr std::uint64_t table_bits_of(Mask hosts) {
 
 /// Hosts of the first threatened type, by order. User0 is a user host in the older definition only.
 constexpr PriorityHosts make_priority_hosts(Definition definition, const FirstTypes& first_types) {
-  const bool is_seed = definition == Definition::kSeed;
+  const bool by_fix_type = definition == Definition::kFixType;
   std::array<Mask, kTypeCount + 1> hosts{};
   std::ranges::copy(kTypeHosts, hosts.begin());
-  if (is_seed) hosts[kUserType] |= bit(kUser0);
-  hosts[kTypeCount] = is_seed ? kAllHosts : Mask{0};
+  if (by_fix_type) hosts[kUserType] |= bit(kUser0);
+  hosts[kTypeCount] = by_fix_type ? kAllHosts : Mask{0};
   PriorityHosts table{};
   for (std::size_t order = 0; order < table.size(); ++order) {
     for (std::size_t threats = 0; threats < table[order].size(); ++threats)
@@ -31,14 +31,15 @@ constexpr PriorityHosts make_priority_hosts(Definition definition, const FirstTy
   return table;
 }
 constexpr PriorityHosts kPriorityHosts = make_priority_hosts(Definition::kHost, kFirstTypes);
-constexpr PriorityHosts kSeedPriorityHosts = make_priority_hosts(Definition::kSeed, kFirstTypes);
+constexpr PriorityHosts kFixTypePriorityHosts =
+    make_priority_hosts(Definition::kFixType, kFirstTypes);
 
 }  // namespace
 
 ComplianceRule ComplianceRule::make(Knowledge knowledge, Definition definition, double lambda) {
-  const bool is_seed = definition == Definition::kSeed;
+  const bool by_fix_type = definition == Definition::kFixType;
   const double grid = lambda > 0.0 ? std::ldexp(1.0, std::ilogb(lambda) - 44) : 1.0;
-  const Mask hosts = is_seed ? kAllHosts : static_cast<Mask>(kAllHosts & ~bit(kUser0));
+  const Mask hosts = by_fix_type ? kAllHosts : static_cast<Mask>(kAllHosts & ~bit(kUser0));
   return {.knowledge = knowledge,
           .definition = definition,
           .lambda = lambda,
@@ -47,9 +48,9 @@ ComplianceRule ComplianceRule::make(Knowledge knowledge, Definition definition, 
           .hosts = hosts,
           .session_masks = std::bit_cast<std::uint64_t>(RedMasks{hosts, hosts, hosts, 0}),
           .table_bits = table_bits_of(hosts),
-          .exempt = is_seed ? kAllHosts : Mask{0},
-          .always_wasted = is_seed ? Mask{0} : bit(kUser0),
-          .priority_hosts = is_seed ? &kSeedPriorityHosts : &kPriorityHosts};
+          .exempt = by_fix_type ? kAllHosts : Mask{0},
+          .always_wasted = by_fix_type ? Mask{0} : bit(kUser0),
+          .priority_hosts = by_fix_type ? &kFixTypePriorityHosts : &kPriorityHosts};
 }
 
 }  // namespace cagepool

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/networks.hpp"
+#include "core/scenarios.hpp"
 
 namespace cagepool {
 
@@ -47,7 +47,7 @@ using PriorityHosts = std::array<std::array<Mask, 1 << kTypeCount>, kOrderCount>
 /// anything but clean.
 enum class Knowledge : std::uint8_t { kTrue, kObserved };
 /// How a fix is scored: per host, or by the older definition (docs/workflow.md, section 2).
-enum class Definition : std::uint8_t { kHost, kSeed };
+enum class Definition : std::uint8_t { kHost, kFixType };
 
 struct ComplianceRule {
   /// @param lambda Weight of the alignment reward.
@@ -111,7 +111,7 @@ inline std::uint64_t red_masks(const Game& game) {
 
 /// Hosts that are threatened.
 template <Knowledge kKnowledge>
-inline Mask threatened_hosts(const Cage2& /*network*/, const Game& game,
+inline Mask threatened_hosts(const CompiledScenario& /*scenario*/, const Game& game,
                              const ComplianceRule& rule) {
   if constexpr (kKnowledge == Knowledge::kTrue) return hosts_with_red(game) & rule.hosts;
   Mask hosts = 0;
@@ -121,61 +121,65 @@ inline Mask threatened_hosts(const Cage2& /*network*/, const Game& game,
   return hosts & rule.hosts;
 }
 
-/// Hosts of any network that have a type; others are never threatened.
-inline WideMask typed_hosts(const TableNetwork& network) {
+/// Hosts of any scenario that have a type; others are never threatened.
+inline WideMask typed_hosts(const TableScenario& scenario) {
   WideMask hosts = 0;
-  for (const WideMask of_type : network.tables().type_hosts) hosts |= of_type;
+  for (const WideMask of_type : scenario.tables().type_hosts) hosts |= of_type;
   return hosts;
 }
 
 template <Knowledge kKnowledge>
-inline WideMask threatened_hosts(const TableNetwork& network, const WideGame& game,
+inline WideMask threatened_hosts(const TableScenario& scenario, const WideGame& game,
                                  const ComplianceRule& /*rule*/) {
-  const WideMask typed = typed_hosts(network);
+  const WideMask typed = typed_hosts(scenario);
   if constexpr (kKnowledge == Knowledge::kTrue) return hosts_with_red(game) & typed;
   WideMask hosts = 0;
-  for (int host = 0; host < network.host_count(); ++host)
+  for (int host = 0; host < scenario.host_count(); ++host)
     hosts |= WideMask{compromised(game, host) != kNotCompromised} << host;
   return hosts & typed;
 }
 
 /// Whether any host is threatened.
 template <Knowledge kKnowledge>
-inline bool is_threatened(const Cage2& /*network*/, const Game& game, const ComplianceRule& rule) {
+inline bool is_threatened(const CompiledScenario& /*scenario*/, const Game& game,
+                          const ComplianceRule& rule) {
   if constexpr (kKnowledge == Knowledge::kTrue) return (red_masks(game) & rule.session_masks) != 0;
   return (game.blue_table & rule.table_bits) != 0;
 }
 template <Knowledge kKnowledge>
-inline bool is_threatened(const TableNetwork& network, const WideGame& game,
+inline bool is_threatened(const TableScenario& scenario, const WideGame& game,
                           const ComplianceRule& rule) {
-  return threatened_hosts<kKnowledge>(network, game, rule) != 0;
+  return threatened_hosts<kKnowledge>(scenario, game, rule) != 0;
 }
 
 /// Hosts that an order puts first if these hosts are threatened.
-inline Mask priority_hosts(const Cage2& /*network*/, const ComplianceRule& rule, Order order,
-                           Mask threatened) {
+inline Mask priority_hosts(const CompiledScenario& /*scenario*/, const ComplianceRule& rule,
+                           Order order, Mask threatened) {
   return (*rule.priority_hosts)[order][types_of(threatened)];
 }
-inline WideMask priority_hosts(const TableNetwork& network, const ComplianceRule& /*rule*/,
+inline WideMask priority_hosts(const TableScenario& scenario, const ComplianceRule& rule,
                                Order order, WideMask threatened) {
-  const auto& type_hosts = network.tables().type_hosts;
+  const auto& type_hosts = scenario.tables().type_hosts;
   unsigned types = 0;
   for (std::size_t type = 0; type < type_hosts.size(); ++type)
     types |= unsigned{(threatened & type_hosts[type]) != 0} << type;
   const std::size_t first = kFirstTypes[order][types];
-  return first == type_hosts.size() ? 0 : type_hosts[first];
+  if (first != type_hosts.size()) return type_hosts[first];
+  return rule.definition == Definition::kFixType ? scenario.hosts() : 0;
 }
 
 /// Hosts that comply without a session of red on them, and hosts whose fix is always wasted.
-inline Mask exempt_hosts(const Cage2& /*network*/, const ComplianceRule& rule) {
+inline Mask exempt_hosts(const CompiledScenario& /*scenario*/, const ComplianceRule& rule) {
   return rule.exempt;
 }
-inline WideMask exempt_hosts(const TableNetwork&, const ComplianceRule&) { return 0; }
-inline Mask wasted_hosts(const Cage2& /*network*/, const ComplianceRule& rule) {
+inline WideMask exempt_hosts(const TableScenario& scenario, const ComplianceRule& rule) {
+  return rule.definition == Definition::kFixType ? scenario.hosts() : 0;
+}
+inline Mask wasted_hosts(const CompiledScenario& /*scenario*/, const ComplianceRule& rule) {
   return rule.always_wasted;
 }
-inline WideMask wasted_hosts(const TableNetwork& network, const ComplianceRule& /*rule*/) {
-  return ~typed_hosts(network);
+inline WideMask wasted_hosts(const TableScenario& scenario, const ComplianceRule& /*rule*/) {
+  return ~typed_hosts(scenario);
 }
 
 /// lambda * compliance, rounded to the grid. Without branches: outcomes of fixes are hard to
@@ -206,14 +210,14 @@ inline constexpr std::array<Counters, 8> kFixCounts = [] {
 
 /// Count a fix of host `target`, before it is played; returns its alignment reward. Inline: a
 /// random blue fixes a host in every fifth step, and a call would cost as much as the body.
-template <Knowledge kKnowledge, class Network>
-inline double score_fix(const Network& network, const typename Network::Game& game,
-                        typename Network::Mask target, Order order, const ComplianceRule& rule,
+template <Knowledge kKnowledge, class Scenario>
+inline double score_fix(const Scenario& scenario, const typename Scenario::Game& game,
+                        typename Scenario::Mask target, Order order, const ComplianceRule& rule,
                         Counters& counters) {
-  const auto hosts = threatened_hosts<kKnowledge>(network, game, rule);
-  const auto priority = priority_hosts(network, rule, order, hosts);
-  const bool compliant = (target & priority & (hosts | exempt_hosts(network, rule))) != 0;
-  const bool always_wasted = (target & wasted_hosts(network, rule)) != 0;
+  const auto hosts = threatened_hosts<kKnowledge>(scenario, game, rule);
+  const auto priority = priority_hosts(scenario, rule, order, hosts);
+  const bool compliant = (target & priority & (hosts | exempt_hosts(scenario, rule))) != 0;
+  const bool always_wasted = (target & wasted_hosts(scenario, rule)) != 0;
   const Counters& added =
       kFixCounts[unsigned{compliant} | unsigned{hosts == 0} << 1 | unsigned{always_wasted} << 2];
   const Counters before = counters;

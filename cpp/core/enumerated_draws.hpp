@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-#include "core/networks.hpp"
+#include "core/scenarios.hpp"
 
 namespace cagepool {
 
@@ -43,7 +43,7 @@ class EnumeratedDraws {
     return false;
   }
 
-  int green_host(const Cage2& /*network*/) const {
+  int green_host(const CompiledScenario& /*scenario*/) const {
     constexpr Mask kAsleep = 1u << 15;
     constexpr Mask kGreenTargets = kEnterpriseServers | kUserTargets | bit(kUser0);
     const int host = choose((kGreenTargets & (active_ | decoy_host_)) | kAsleep);

@@ -19,39 +19,39 @@ struct GameConfig {
   std::uint16_t horizon;
   std::uint8_t reds;  // bit i: Red i may be drawn for an episode
   Edition edition;
-  std::uint8_t green;  // 1: GreenAgent plays, 0: it sleeps
-  Byte unused;
-  // Cumulative shares of the first three agents, in units of 2^-16; the last agent of `reds` has
+  // Cumulative shares of all agents but the last, in units of 2^-16; the last agent of `reds` has
   // the rest. All 0: equal shares.
   std::array<std::uint16_t, kRedCount - 1> red_shares;
+  std::uint8_t green;                                    // 1: GreenAgent plays, 0: it sleeps
+  std::array<Byte, 8 - (2 * kRedCount - 1) % 8> unused;  // no padding for any number of agents
 };
 
 /// Pointers to the state and the outputs of a batch.
-template <class Network>
+template <class Scenario>
 struct BasicBatchView {
-  BasicGameStore<Network> store;
+  BasicGameStore<Scenario> store;
   GameConfig* configs;
   // Of the last episode that ended; only with Autoreset::kSameStep.
-  typename Network::Game* final_games;
+  typename Scenario::Game* final_games;
   Autoreset autoreset;
   ComplianceRule rule;
   bool takes_red_actions;
-  bool draws_scenarios;  // for every episode; else a game keeps its network
-  BasicOutputs<Network> out;
+  bool draws_scenarios;  // for every episode; else a game keeps its scenario
+  BasicOutputs<Scenario> out;
 };
-using BatchView = BasicBatchView<Cage2>;
+using BatchView = BasicBatchView<CompiledScenario>;
 
 /// Write an observation in the type of the batch.
-template <class Network>
-inline void write_observation(const BasicBatchView<Network>& batch, std::size_t id,
-                              const typename Network::Table& table) {
+template <class Scenario>
+inline void write_observation(const BasicBatchView<Scenario>& batch, std::size_t id,
+                              const typename Scenario::Table& table) {
   const auto& observations = batch.out.observations;
-  const Network network = BasicSlot<Network>{batch.store, id}.network();
+  const Scenario scenario = BasicSlot<Scenario>{batch.store, id}.scenario();
   if (observations.is_bytes()) {
-    write_values(network, table, observations.columns(),
+    write_values(scenario, table, observations.columns(),
                  observations.template row<std::uint8_t>(id));
   } else {
-    write_values(network, table, observations.columns(), observations.template row<float>(id));
+    write_values(scenario, table, observations.columns(), observations.template row<float>(id));
   }
 }
 
@@ -70,17 +70,17 @@ inline Red draw_red(const GameConfig& config, std::uint32_t random) {
   return drawn;
 }
 
-/// Start the next episode of a game: random stream, network, red agent, initial state.
-template <class Network>
-inline void start_episode(const BasicBatchView<Network>& batch, std::size_t id) {
-  const BasicSlot<Network> slot{batch.store, id};
+/// Start the next episode of a game: random stream, scenario, red agent, initial state.
+template <class Scenario>
+inline void start_episode(const BasicBatchView<Scenario>& batch, std::size_t id) {
+  const BasicSlot<Scenario> slot{batch.store, id};
   GameConfig& config = batch.configs[id];
   const std::uint64_t key = episode_key(config.seed, config.next_episode++);
   const std::uint64_t word = random_word(key, 0, 3);
-  if constexpr (Network::kIsTable) {
-    const auto networks = static_cast<std::uint32_t>(batch.store.scenarios.tables.size());
+  if constexpr (Scenario::kIsTable) {
+    const auto scenarios = static_cast<std::uint32_t>(batch.store.scenarios.tables.size());
     if (batch.draws_scenarios)
-      slot.game().scenario = uniform_below(static_cast<std::uint32_t>(word >> 32), networks);
+      slot.game().scenario = uniform_below(static_cast<std::uint32_t>(word >> 32), scenarios);
   }
   const Red red = draw_red(config, static_cast<std::uint32_t>(word));
   initialize_game(slot, key, config.horizon, red, config.edition, config.green != 0);
@@ -88,10 +88,10 @@ inline void start_episode(const BasicBatchView<Network>& batch, std::size_t id) 
 }
 
 /// Start the next episode and write its first observation, with a reward of 0.
-template <class Network>
-inline void reset_game(const BasicBatchView<Network>& batch, std::size_t id) {
+template <class Scenario>
+inline void reset_game(const BasicBatchView<Scenario>& batch, std::size_t id) {
   start_episode(batch, id);
-  write_observation(batch, id, typename Network::Table{});
+  write_observation(batch, id, typename Scenario::Table{});
   batch.out.rewards[id] = 0.0;
   batch.out.truncations[id] = false;
   batch.out.moves[id] = {};

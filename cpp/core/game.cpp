@@ -1,25 +1,25 @@
 #include "core/game.hpp"
 
-#include "core/networks.hpp"
+#include "core/scenarios.hpp"
 
 namespace cagepool {
 namespace {
 
-/// State of the OTService and of the session 0 of red, beside the parts that all networks share.
-void initialize_hosts(const Cage2& /*network*/, Game& game, TrueState& true_state) {
+/// State of the OTService and of the session 0 of red, beside the parts that all scenarios share.
+void initialize_hosts(const CompiledScenario& /*scenario*/, Game& game, TrueState& true_state) {
   game.ot_pid_known = true;
-  true_state.ot_running = 1;
-  true_state.ot_pid_known = 1;
+  true_state.ot_running[kOpServer0] = 1;
+  true_state.ot_pid_known[kOpServer0] = 1;
 }
 
-void initialize_hosts(const TableNetwork& network, WideGame& game, WideTrueState& true_state) {
-  game.ot_pid_known = network.tables().ot;
-  for (int host = 0; host < network.host_count(); ++host) {
-    const bool runs_ot = network.runs_ot(host);
+void initialize_hosts(const TableScenario& scenario, WideGame& game, WideTrueState& true_state) {
+  game.ot_pid_known = scenario.tables().ot;
+  for (int host = 0; host < scenario.host_count(); ++host) {
+    const bool runs_ot = scenario.runs_ot(host);
     true_state.ot_running[static_cast<std::size_t>(host)] = runs_ot;
     true_state.ot_pid_known[static_cast<std::size_t>(host)] = runs_ot;
   }
-  true_state.scenario = game.scenario;
+  true_state.scenario = static_cast<std::uint16_t>(game.scenario);
 }
 
 void clear_game(Game& game) { game = Game{}; }
@@ -31,11 +31,11 @@ void clear_game(WideGame& game) {
 
 }  // namespace
 
-template <class Network>
-void initialize_game(BasicSlot<Network> slot, std::uint64_t key, std::uint16_t horizon, Red red,
+template <class Scenario>
+void initialize_game(BasicSlot<Scenario> slot, std::uint64_t key, std::uint16_t horizon, Red red,
                      Edition edition, bool green) {
-  const Network network = slot.network();
-  const int entry = network.entry();
+  const Scenario scenario = slot.scenario();
+  const int entry = scenario.entry();
   auto& game = slot.game();
   clear_game(game);
   game.key = key;
@@ -45,13 +45,13 @@ void initialize_game(BasicSlot<Network> slot, std::uint64_t key, std::uint16_t h
   game.green = green;
   game.phase = Phase::kRunning;
   game.sessions = 1;
-  game.privileged = network.bit(entry);
-  game.known_ip = network.initial_ip();
-  game.known_host = network.bit(entry);
-  game.known_nets = static_cast<decltype(game.known_nets)>(network.initial_nets());
+  game.privileged = scenario.bit(entry);
+  game.known_ip = scenario.initial_ip();
+  game.known_host = scenario.bit(entry);
+  game.known_nets = static_cast<decltype(game.known_nets)>(scenario.initial_nets());
   game.last_success = Success::kUnknown;
   game.user_pick = kNoHost;
-  network.count_privileged(game, entry, false, true);
+  scenario.count_privileged(game, entry, false, true);
 
   auto& true_state = slot.true_state();
   true_state = {};
@@ -59,11 +59,12 @@ void initialize_game(BasicSlot<Network> slot, std::uint64_t key, std::uint16_t h
   true_state.privileged[static_cast<std::size_t>(entry)] = 1;
   true_state.red = red;
   true_state.edition = edition;
-  initialize_hosts(network, game, true_state);
+  initialize_hosts(scenario, game, true_state);
 }
 
-template void initialize_game(BasicSlot<Cage2>, std::uint64_t, std::uint16_t, Red, Edition, bool);
-template void initialize_game(BasicSlot<TableNetwork>, std::uint64_t, std::uint16_t, Red, Edition,
+template void initialize_game(BasicSlot<CompiledScenario>, std::uint64_t, std::uint16_t, Red,
+                              Edition, bool);
+template void initialize_game(BasicSlot<TableScenario>, std::uint64_t, std::uint16_t, Red, Edition,
                               bool);
 
 }  // namespace cagepool

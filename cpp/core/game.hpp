@@ -1,7 +1,7 @@
 #pragma once
 // State of one game (docs/rules.md, section 3), in three parts: `Game`, which every step reads;
 // `TrueState`, which is exported to Python; the log of red's sessions. The last two change only
-// when a host changes. `WideGame` and `WideTrueState` are those of any network.
+// when a host changes. `WideGame` and `WideTrueState` have room for any scenario.
 
 #include <algorithm>
 #include <span>
@@ -71,23 +71,33 @@ struct Game {
 static_assert(std::is_trivially_copyable_v<Game>);
 static_assert(sizeof(Game) <= 100, "a step reads the whole struct, so it must stay small");
 
-/// Sessions of red and beliefs of blue, one value per host, and the state of the OTService.
-struct TrueState {
-  // Bit i: decoy i; +256 for each Vsftpd beyond the first.
-  std::array<std::uint16_t, kHostCount> decoys;
-  std::array<Byte, kHostCount> access;  // 0 none, 1 user, 2 privileged
-  std::array<Byte, kHostCount> privileged;
-  std::array<Byte, kHostCount> user_seen;
-  std::array<Byte, kHostCount> user_unseen;
-  std::array<Byte, kHostCount> malware;
-  std::array<Byte, kHostCount> compromised;  // blue's table: 0 no, 1 unknown, 2 user, 3 privileged
-  Byte ot_running;
-  Byte ot_pid_known;
+/// Sessions of red and beliefs of blue, one value per host, and the state of services.
+///
+/// @tparam kHosts Hosts for which there is room.
+template <std::size_t kHosts>
+struct BasicTrueState {
+  template <class Value>
+  using PerHost = std::array<Value, kHosts>;
+
+  // Bit i: decoy i; from bit 8 on, the number of further Vsftpd. In a game with Misinform, that
+  // number has 6 bits, and kFalseSmss and kFalseSvchost follow.
+  PerHost<std::uint16_t> decoys;
+  std::uint16_t scenario;  // index in the batch
+  PerHost<Byte> access;    // 0 none, 1 user, 2 privileged
+  PerHost<Byte> privileged;
+  PerHost<Byte> user_seen;
+  PerHost<Byte> user_unseen;
+  PerHost<Byte> malware;
+  PerHost<Byte> compromised;   // blue's table: 0 no, 1 unknown, 2 user, 3 privileged
+  PerHost<Byte> ot_running;    // 0 on hosts without OTService
+  PerHost<Byte> ot_pid_known;  // Impact can stop the OTService
+  PerHost<Byte> mail_immune;
   Byte ot_service_known;
-  Byte mail_immune;  // bit 0: User3, bit 1: User4
   Red red;
   Edition edition;
+  std::array<Byte, 2 - (9 * kHosts + 3) % 2> unused;  // so that there is no padding
 };
+using TrueState = BasicTrueState<kHostCount>;
 static_assert(std::is_trivially_copyable_v<TrueState>);
 
 /// One byte per session of the episode, in order of creation; entry i has id i + 1 (id 0 is red's
@@ -107,10 +117,10 @@ struct SessionBits {
   static constexpr bool kHasExploit = 8 * sizeof(Word) >= kExploitShift + 3;
 };
 
-/// Blue's table of any network: one nibble per host.
+/// Blue's table of any scenario: one nibble per host.
 using WideTable = std::array<std::uint64_t, kMaxHosts / 16>;
 
-/// `Game` of any network. Members of the same name have the same meaning.
+/// `Game` of any scenario. Members of the same name have the same meaning.
 struct WideGame {
   std::uint64_t key;
   WideTable blue_table;
@@ -155,25 +165,7 @@ struct WideGame {
 };
 static_assert(std::is_trivially_copyable_v<WideGame>);
 
-/// `TrueState` of any network.
-struct WideTrueState {
-  // Bit i: decoy i; bits 8 to 13: number of further Vsftpd; kFalseSmss, kFalseSvchost.
-  std::array<std::uint16_t, kMaxHosts> decoys;
-  std::array<Byte, kMaxHosts> access;
-  std::array<Byte, kMaxHosts> privileged;
-  std::array<Byte, kMaxHosts> user_seen;
-  std::array<Byte, kMaxHosts> user_unseen;
-  std::array<Byte, kMaxHosts> malware;
-  std::array<Byte, kMaxHosts> compromised;
-  std::array<Byte, kMaxHosts> ot_running;  // 0 on hosts without OTService
-  std::array<Byte, kMaxHosts> ot_pid_known;
-  std::array<Byte, kMaxHosts> mail_immune;
-  std::uint32_t scenario;
-  Byte ot_service_known;
-  Red red;
-  Edition edition;
-  Byte unused;
-};
+using WideTrueState = BasicTrueState<kMaxHosts>;
 static_assert(std::is_trivially_copyable_v<WideTrueState>);
 
 // Levels of `compromised` in blue's table.

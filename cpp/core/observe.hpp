@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/networks.hpp"
+#include "core/scenarios.hpp"
 
 namespace cagepool {
 
@@ -38,15 +38,15 @@ inline void expand_observation(std::uint64_t bits, Value* values) {
 }
 
 /// Move the nibble of every host to its slot.
-inline WideTable in_slots(const TableNetwork& network, const WideTable& table) {
-  if (network.tables().same_slots) return table;
+inline WideTable in_slots(const TableScenario& scenario, const WideTable& table) {
+  if (scenario.tables().same_slots) return table;
   WideTable by_slot{};
   for (std::size_t word = 0; word < table.size(); ++word) {
     for (std::uint64_t bits = table[word]; bits != 0;) {
       const int shift = std::countr_zero(bits) & ~3;
       const std::uint64_t nibble = (bits >> shift) & 15u;
       const std::size_t host = 16 * word + static_cast<std::size_t>(shift) / 4;
-      const int slot = network.tables().slot_of_host[host];
+      const int slot = scenario.tables().slot_of_host[host];
       table_word(by_slot, slot) |= nibble << nibble_shift(by_slot, slot);
       bits ^= nibble << shift;
     }
@@ -56,14 +56,14 @@ inline WideTable in_slots(const TableNetwork& network, const WideTable& table) {
 
 /// Write an observation as `columns` values, four per slot.
 template <class Value>
-inline void write_values(const Cage2& /*network*/, std::uint64_t bits, std::size_t /*columns*/,
-                         Value* values) {
+inline void write_values(const CompiledScenario& /*scenario*/, std::uint64_t bits,
+                         std::size_t /*columns*/, Value* values) {
   expand_observation(bits, values);
 }
 template <class Value>
-inline void write_values(const TableNetwork& network, const WideTable& table, std::size_t columns,
+inline void write_values(const TableScenario& scenario, const WideTable& table, std::size_t columns,
                          Value* values) {
-  const WideTable bits = in_slots(network, table);
+  const WideTable bits = in_slots(scenario, table);
   const std::size_t bytes = columns / 8;
   for (std::size_t k = 0; k < bytes; ++k) expand_byte(bits[k / 8] >> (8 * (k % 8)), values + 8 * k);
   if (columns % 8 != 0) {

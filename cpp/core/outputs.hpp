@@ -11,28 +11,9 @@
 
 namespace cagepool {
 
-template <class Value>
-using Observation = std::array<Value, kObservationSize>;
-
-/// Observations of Scenario2 as floats or as bytes; the other span is empty.
-struct ObservationArray {
-  std::span<Observation<float>> floats;
-  std::span<Observation<std::uint8_t>> bytes;
-
-  bool is_bytes() const { return !bytes.empty(); }
-  std::size_t size() const { return is_bytes() ? bytes.size() : floats.size(); }
-  static constexpr std::size_t columns() { return kObservationSize; }
-  template <class Value>
-  Value* row(std::size_t id) const {
-    if constexpr (std::is_same_v<Value, float>)
-      return floats[id].data();
-    else
-      return bytes[id].data();
-  }
-};
-
-/// Observations of any networks: four columns per slot.
-struct WideObservationArray {
+/// Observations of blue, four columns per slot, as floats or as bytes; the other pointer is null.
+template <class Scenario>
+struct Observations {
   float* floats = nullptr;
   std::uint8_t* bytes = nullptr;
   std::size_t rows = 0;
@@ -40,30 +21,33 @@ struct WideObservationArray {
 
   bool is_bytes() const { return bytes != nullptr; }
   std::size_t size() const { return rows; }
-  std::size_t columns() const { return column_count; }
+  /// A constant in Scenario2, so that the compiler sees it.
+  std::size_t columns() const {
+    if constexpr (Scenario::kIsTable)
+      return column_count;
+    else
+      return kObservationSize;
+  }
   template <class Value>
   Value* row(std::size_t id) const {
     if constexpr (std::is_same_v<Value, float>)
-      return floats + id * column_count;
+      return floats + id * columns();
     else
-      return bytes + id * column_count;
+      return bytes + id * columns();
   }
 };
 
-template <class Network>
-using Observations = std::conditional_t<Network::kIsTable, WideObservationArray, ObservationArray>;
-
 /// The memory belongs to the caller and must outlive the batch.
-template <class Network>
+template <class Scenario>
 struct BasicOutputs {
-  Observations<Network> observations;
+  Observations<Scenario> observations;
   std::span<double> rewards;
   std::span<bool> truncations;
-  std::span<typename Network::Moves> moves;
-  std::span<typename Network::TrueState> true_state;
+  std::span<Moves> moves;
+  std::span<typename Scenario::TrueState> true_state;
   // Of the last finished episode of each game.
-  Observations<Network> final_observations;
-  std::span<typename Network::TrueState> final_true_state;
+  Observations<Scenario> final_observations;
+  std::span<typename Scenario::TrueState> final_true_state;
   std::span<double> episode_returns;
   std::span<std::int32_t> episode_lengths;
   std::span<Counters> episode_counters;
@@ -75,7 +59,7 @@ struct BasicOutputs {
 
   bool tracks_compliance() const { return !counters.empty(); }
 };
-using Outputs = BasicOutputs<Cage2>;
+using Outputs = BasicOutputs<CompiledScenario>;
 
 /// Batches that have an output; in others it is empty.
 enum class OutputCondition : std::uint8_t { kAlways, kSameStepReset, kOrder };

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/scenario.hpp"
+#include "core/cage2.hpp"
 
 namespace cagepool {
 
@@ -61,10 +61,10 @@ class RandomDraws {
   RandomDraws(std::uint64_t key, std::uint32_t step) : key_(key), step_(step) {}
 
   /// G1, G2: host that green scans, or -1.
-  template <class Network>
-  int green_host(const Network& network) const {
+  template <class Scenario>
+  int green_host(const Scenario& scenario) const {
     const std::uint64_t word = random_word(key_, step_, 2);
-    return word >> 63 ? -1 : network.green_host(word & 7u);
+    return word >> 63 ? -1 : scenario.green_host(word & 7u);
   }
   /// D1: index of the decoy that Misinform places among `choices`.
   int misinform_decoy(std::uint8_t choices) const {

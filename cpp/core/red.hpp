@@ -3,7 +3,7 @@
 // success of its last action, then chooses the next. To add an agent: a value of `Red`, its state
 // in `Game`, a function here and a case of `choose_red_action`.
 
-#include "core/networks.hpp"
+#include "core/scenarios.hpp"
 
 namespace cagepool {
 
@@ -42,11 +42,11 @@ inline constexpr std::array<BLineStep, 15> kBLineSteps{{
 /// Target of a position.
 ///
 /// @param user_pick As in the game; before the draw, the targets do not depend on it.
-inline int b_line_target(const Cage2& /*network*/, unsigned position, Byte user_pick) {
+inline int b_line_target(const CompiledScenario& /*scenario*/, unsigned position, Byte user_pick) {
   return kBLineSteps[position].target[user_pick & 3u];
 }
-inline int b_line_target(const TableNetwork& network, unsigned position, Byte user_pick) {
-  return network.tables().b_line_targets[user_pick % kMaxHosts][position];
+inline int b_line_target(const TableScenario& scenario, unsigned position, Byte user_pick) {
+  return scenario.tables().b_line_targets[user_pick % kMaxHosts][position];
 }
 
 /// Position that B_lineAgent plays next.
@@ -57,32 +57,32 @@ inline unsigned next_b_line_position(const AnyGame& game) {
   return position == 12 && !game.reached_12 && game.last_scan_empty ? 1 : position;
 }
 
-template <class Network, class Draws>
-inline RedAction choose_b_line_action(const Network& network, typename Network::Game& game,
+template <class Scenario, class Draws>
+inline RedAction choose_b_line_action(const Scenario& scenario, typename Scenario::Game& game,
                                       const Draws& draws) {
   const unsigned position = next_b_line_position(game);
   game.reached_12 |= position == 12;
   if (position == 1 && game.user_pick == kNoHost) {
-    game.user_pick = network.user_pick(draws.red_target(network.b_line_users()));
+    game.user_pick = scenario.user_pick(draws.red_target(scenario.b_line_users()));
   }
   game.position = static_cast<Byte>(position);
   return {kBLineSteps[position].kind,
-          static_cast<std::int8_t>(b_line_target(network, position, game.user_pick))};
+          static_cast<std::int8_t>(b_line_target(scenario, position, game.user_pick))};
 }
 
 /// Update the host lists of RedMeanderAgent by the success of its last action. Without a branch:
 /// the kind of the last action differs from game to game and would be mispredicted.
-template <class Network>
-inline void update_meander(const Network& network, typename Network::Game& game) {
-  using HostMask = typename Network::Mask;
+template <class Scenario>
+inline void update_meander(const Scenario& scenario, typename Scenario::Game& game) {
+  using HostMask = typename Scenario::Mask;
   const auto only_if = [](bool condition, HostMask mask) {
     return static_cast<HostMask>(condition ? mask : HostMask{0});
   };
   const bool succeeded = game.last_success == Success::kTrue;
   game.mapped |= only_if(succeeded, game.last_exploit);
   const HostMask failed_exploit = only_if(!succeeded, game.last_exploit);
-  const HostMask operational = game.escalated & network.meander_op();
-  const HostMask enterprise = game.escalated & network.meander_ent();
+  const HostMask operational = game.escalated & scenario.meander_op();
+  const HostMask enterprise = game.escalated & scenario.meander_ent();
   const HostMask lost =
       only_if(failed_exploit != 0, operational != 0 ? operational : enterprise);  // Q21
   const HostMask failed_host = only_if(game.last_success == Success::kFalse, game.last_host);
@@ -94,14 +94,14 @@ inline void update_meander(const Network& network, typename Network::Game& game)
   game.last_host = 0;
 }
 
-template <class Network, class Draws>
-inline RedAction choose_meander_action(const Network& network, typename Network::Game& game,
+template <class Scenario, class Draws>
+inline RedAction choose_meander_action(const Scenario& scenario, typename Scenario::Game& game,
                                        const Draws& draws) {
-  using HostMask = typename Network::Mask;
-  update_meander(network, game);
-  if (game.escalated & network.impact_host()) {
-    game.last_host = network.impact_host();
-    return {RedKind::kImpact, static_cast<std::int8_t>(std::countr_zero(network.impact_host()))};
+  using HostMask = typename Scenario::Mask;
+  update_meander(scenario, game);
+  if (game.escalated & scenario.impact_host()) {
+    game.last_host = scenario.impact_host();
+    return {RedKind::kImpact, static_cast<std::int8_t>(std::countr_zero(scenario.impact_host()))};
   }
   if (const unsigned nets = game.known_nets & ~game.swept; nets != 0) {
     const int net = std::countr_zero(nets);
@@ -110,37 +110,37 @@ inline RedAction choose_meander_action(const Network& network, typename Network:
   }
   if (const HostMask unscanned = game.known_ip & ~game.scanned; unscanned != 0) {
     const int host = draws.red_target(unscanned);
-    game.scanned |= network.bit(host);
+    game.scanned |= scenario.bit(host);
     return {RedKind::kScan, static_cast<std::int8_t>(host)};
   }
   if (const HostMask escalatable =
           game.known_host & ~game.escalated & (~game.mapped | game.exploited);
       escalatable != 0) {
     const int host = draws.red_target(escalatable);
-    game.escalated |= network.bit(host);
-    game.last_host = network.bit(host);
+    game.escalated |= scenario.bit(host);
+    game.last_host = scenario.bit(host);
     return {RedKind::kEscalate, static_cast<std::int8_t>(host)};
   }
   const HostMask exploitable = game.known_ip & ~game.exploited;
-  // Scenario2: Defender is known by now and its exploit always fails (rules 14). In other networks
+  // Scenario2: Defender is known by now and its exploit always fails (rules 14). In other scenarios
   // the agent is refused if it could run out of targets. So only a forged snapshot leaves none.
   if (exploitable == 0) [[unlikely]]
     return {};
   const int host = draws.red_target(exploitable);
-  game.exploited |= network.bit(host);
-  game.last_exploit = network.bit(host);
+  game.exploited |= scenario.bit(host);
+  game.last_exploit = scenario.bit(host);
   return {RedKind::kExploit, static_cast<std::int8_t>(host)};
 }
 
 /// Next action of the game's red agent; `given` if the caller plays red.
-template <class Network, class Draws>
-inline RedAction choose_red_action(const Network& network, typename Network::Game& game,
+template <class Scenario, class Draws>
+inline RedAction choose_red_action(const Scenario& scenario, typename Scenario::Game& game,
                                    RedAction given, const Draws& draws) {
   switch (game.red) {
     case Red::kBLine:
-      return choose_b_line_action(network, game, draws);
+      return choose_b_line_action(scenario, game, draws);
     case Red::kMeander:
-      return choose_meander_action(network, game, draws);
+      return choose_meander_action(scenario, game, draws);
     case Red::kGiven:
       return given;
     case Red::kSleep:

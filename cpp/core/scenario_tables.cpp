@@ -74,12 +74,15 @@ bool has_valid_values(const ScenarioTables& tables) {
 void check_tables(std::span<const ScenarioTables> scenarios) {
   if (scenarios.empty())
     throw std::invalid_argument("a batch must have at least 1 scenario, got 0");
+  if (scenarios.size() > 1u << 16)
+    throw std::invalid_argument("a batch must have at most 65536 scenarios, got " +
+                                std::to_string(scenarios.size()));
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const ScenarioTables& tables = scenarios[i];
     const auto check = [i](bool is_valid, const char* part) {
       if (is_valid) return;
       throw std::invalid_argument("the tables of scenario " + std::to_string(i) +
-                                  " must be those of a network, got impossible " + part);
+                                  " must be those of a scenario, got impossible " + part);
     };
     check(tables.host_count >= 2 && tables.host_count <= kMaxHosts &&
               tables.hosts == low_bits(tables.host_count) && tables.entry < tables.host_count,

@@ -1,11 +1,11 @@
 #pragma once
-// Tables of a network that is data (docs/scenarios.md): what the rules ask about hosts and subnets.
-// Python fills them from a scenario.
+// Tables of a scenario that is data (docs/scenarios.md): what the rules ask about hosts and
+// subnets. Python fills them from a scenario.
 
 #include <span>
 #include <type_traits>
 
-#include "core/scenario.hpp"
+#include "core/cage2.hpp"
 
 namespace cagepool {
 
@@ -13,7 +13,7 @@ inline constexpr std::size_t kMaxHosts = 64;
 inline constexpr std::size_t kMaxSubnets = 16;
 inline constexpr std::size_t kBLinePositions = 15;
 
-/// A set of hosts of such a network.
+/// A set of hosts of such a scenario.
 using WideMask = std::uint64_t;
 
 /// Services of one host.
@@ -71,7 +71,7 @@ struct ScenarioTables {
   std::array<WideMask, kMaxSubnets> subnet_hosts;
   std::array<WideMask, kTypeCount> type_hosts;  // hosts by type of a workflow order
   std::array<Byte, kMaxHosts> slot_of_host;     // in observations and blue's actions
-  std::array<Byte, kMaxHosts> host_of_slot;     // kNoHost: the network has no such host
+  std::array<Byte, kMaxHosts> host_of_slot;     // kNoHost: the scenario has no such host
   std::array<Byte, 16> hash;                    // first bytes of the scenario's hash
 };
 static_assert(std::is_trivially_copyable_v<ScenarioTables>);

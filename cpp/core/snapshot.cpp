@@ -11,9 +11,9 @@
 namespace cagepool {
 namespace {
 
-/// First bytes of a snapshot: of Scenario2, of any network.
-template <class Network>
-constexpr std::array<char, 4> kMagic{'C', 'G', 'P', Network::kIsTable ? 'N' : 'L'};
+/// First bytes of a snapshot: of Scenario2, of any scenario.
+template <class Scenario>
+constexpr std::array<char, 4> kMagic{'C', 'G', 'P', Scenario::kIsTable ? 'N' : 'L'};
 constexpr std::uint32_t kVersion = 1;
 
 struct Header {
@@ -31,7 +31,6 @@ static_assert(std::has_unique_object_representations_v<Counters>);
 static_assert(std::has_unique_object_representations_v<Moves>);
 static_assert(std::has_unique_object_representations_v<WideGame>);
 static_assert(std::has_unique_object_representations_v<WideTrueState>);
-static_assert(std::has_unique_object_representations_v<WideMoves>);
 
 std::uint64_t checksum(Blob bytes) {
   std::uint64_t sum = bytes.size();
@@ -54,23 +53,23 @@ void read_front(Blob& bytes, Struct& value) {
   bytes = bytes.subspan(sizeof(Struct));
 }
 
-void check_network(const BatchView& /*batch*/, const Snapshot& /*snapshot*/) {}
-void check_network(const BasicBatchView<TableNetwork>& batch,
-                   const BasicSnapshot<TableNetwork>& snapshot) {
+void check_scenario(const BatchView& /*batch*/, const Snapshot& /*snapshot*/) {}
+void check_scenario(const BasicBatchView<TableScenario>& batch,
+                    const BasicSnapshot<TableScenario>& snapshot) {
   const std::span<const ScenarioTables> tables = batch.store.scenarios.tables;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     if (!batch.draws_scenarios && i != snapshot.game.scenario) continue;
     if ((snapshot.config.reds & ~tables[i].playable_reds) == 0) continue;
     throw std::invalid_argument(
-        "a snapshot's red agents must be able to play the networks of the "
+        "a snapshot's red agents must be able to play the scenarios of the "
         "batch; one cannot play scenario " +
         std::to_string(i));
   }
 }
 
 /// Check that a valid game can be played in the batch.
-template <class Network>
-void check_fits(const BasicBatchView<Network>& batch, const BasicSnapshot<Network>& snapshot) {
+template <class Scenario>
+void check_fits(const BasicBatchView<Scenario>& batch, const BasicSnapshot<Scenario>& snapshot) {
   const bool given = snapshot.game.red == Red::kGiven || (snapshot.config.reds & kGivenRed) != 0;
   if (given && !batch.takes_red_actions) {
     throw std::invalid_argument(
@@ -82,10 +81,10 @@ void check_fits(const BasicBatchView<Network>& batch, const BasicSnapshot<Networ
                                 std::to_string(batch.store.session_capacity) + ", got " +
                                 std::to_string(horizon));
   }
-  check_network(batch, snapshot);
+  check_scenario(batch, snapshot);
 }
 
-/// What bytes have in place of what depends on the batch: the network's hash, and blue's action by
+/// What bytes have in place of what depends on the batch: the scenario's hash, and blue's action by
 /// kind and host.
 struct WideIdentity {
   std::array<Byte, 16> hash;
@@ -93,46 +92,49 @@ struct WideIdentity {
 };
 constexpr std::uint16_t kNoAction = 0xFFFF;
 
-std::uint16_t action_code(const TableNetwork& network, const LayoutAction& action) {
+std::uint16_t action_code(const TableScenario& scenario, const LayoutAction& action) {
   const bool has_host = action.kind > BlueKind::kMonitor;
-  const unsigned host = has_host ? network.tables().host_of_slot[action.slot] : 0u;
+  const unsigned host = has_host ? scenario.tables().host_of_slot[action.slot] : 0u;
   if (host == kNoHost) return kNoAction;
   return static_cast<std::uint16_t>(
       static_cast<unsigned>(kind_bit(action.kind, action.decoy)) * kMaxHosts + host);
 }
 
 /// Take out of a snapshot what depends on the batch.
-WideIdentity take_identity(const TableNetwork::Scenarios& scenarios,
-                           BasicSnapshot<TableNetwork>& snapshot) {
-  const TableNetwork network = TableNetwork::of(scenarios, snapshot.game);
-  const WideIdentity identity{network.tables().hash,
-                              action_code(network, scenarios.actions[snapshot.moves.blue_action])};
+WideIdentity take_identity(const TableScenario::Scenarios& scenarios,
+                           BasicSnapshot<TableScenario>& snapshot) {
+  const TableScenario scenario = TableScenario::of(scenarios, snapshot.game);
+  const WideIdentity identity{scenario.tables().hash,
+                              action_code(scenario, scenarios.actions[snapshot.moves.blue_action])};
   snapshot.game.scenario = 0;
   snapshot.true_state.scenario = 0;
   snapshot.moves.blue_action = 0;
   return identity;
 }
 
-/// Put it back for a batch with these networks. A last action that the batch lacks becomes index 0.
-void put_identity(const TableNetwork::Scenarios& scenarios, const WideIdentity& identity,
-                  BasicSnapshot<TableNetwork>& snapshot) {
+/// Put it back for a batch with these scenarios. A last action that the batch lacks becomes index
+/// 0.
+void put_identity(const TableScenario::Scenarios& scenarios, const WideIdentity& identity,
+                  BasicSnapshot<TableScenario>& snapshot) {
   const auto found = std::ranges::find(scenarios.tables, identity.hash, &ScenarioTables::hash);
   if (found == scenarios.tables.end()) {
-    throw std::invalid_argument("a snapshot must be of a network of this batch, got another one's");
+    throw std::invalid_argument(
+        "a snapshot must be of a scenario of this batch, got another one's");
   }
   const auto index = static_cast<std::uint32_t>(found - scenarios.tables.begin());
   snapshot.game.scenario = index;
-  snapshot.true_state.scenario = snapshot.game.phase == Phase::kUnstarted ? 0 : index;
-  const TableNetwork network(*found, scenarios.actions);
+  snapshot.true_state.scenario =
+      static_cast<std::uint16_t>(snapshot.game.phase == Phase::kUnstarted ? 0 : index);
+  const TableScenario scenario(*found, scenarios.actions);
   for (std::size_t i = 0; i < scenarios.actions.size(); ++i) {
-    if (action_code(network, scenarios.actions[i]) == identity.blue_action)
-      snapshot.moves.blue_action = static_cast<std::uint16_t>(i);
+    if (action_code(scenario, scenarios.actions[i]) == identity.blue_action)
+      snapshot.moves.blue_action = static_cast<std::uint32_t>(i);
   }
 }
 
 /// Bytes of a snapshot, after the parts that depend on the batch.
-template <class Network, class... Identity>
-std::vector<std::uint8_t> serialize(const BasicSnapshot<Network>& snapshot,
+template <class Scenario, class... Identity>
+std::vector<std::uint8_t> serialize(const BasicSnapshot<Scenario>& snapshot,
                                     const Identity&... identity) {
   const auto& [config, game, true_state, counters, order, moves, session_log] = snapshot;
   // On the stack: GCC takes writes to a vector of computed size for overflows.
@@ -147,22 +149,23 @@ std::vector<std::uint8_t> serialize(const BasicSnapshot<Network>& snapshot,
   const auto end = std::ranges::copy(structs, bytes.begin()).out;
   std::ranges::transform(log, end,
                          [](std::byte value) { return std::to_integer<std::uint8_t>(value); });
-  const Header header{kMagic<Network>, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
+  const Header header{kMagic<Scenario>, kVersion, checksum(Blob(bytes).subspan(sizeof(Header)))};
   std::memcpy(bytes.data(), &header, sizeof(Header));
   return bytes;
 }
 
 /// Check the header and remove it.
-template <class Network>
+template <class Scenario>
 Blob without_header(Blob blob) {
   Header header{};
   read_front(blob, header);
-  if (header.magic == kMagic<std::conditional_t<Network::kIsTable, Cage2, TableNetwork>>) {
+  if (header.magic ==
+      kMagic<std::conditional_t<Scenario::kIsTable, CompiledScenario, TableScenario>>) {
     throw std::invalid_argument(
-        Network::kIsTable ? "a snapshot must be of a batch of networks, got one of CAGE-2 alone"
-                          : "a snapshot must be of CAGE-2 alone, got one of a batch of networks");
+        Scenario::kIsTable ? "a snapshot must be of a batch of scenarios, got one of CAGE-2 alone"
+                           : "a snapshot must be of CAGE-2 alone, got one of a batch of scenarios");
   }
-  if (header.magic != kMagic<Network>)
+  if (header.magic != kMagic<Scenario>)
     throw std::invalid_argument("a snapshot must be one that `save` made, got other bytes");
   if (header.version != kVersion) {
     throw std::invalid_argument("a snapshot must be of version " + std::to_string(kVersion) +
@@ -174,16 +177,16 @@ Blob without_header(Blob blob) {
   return blob;
 }
 
-template <class Network>
-BasicSnapshot<Network> read_structs(Blob blob) {
-  BasicSnapshot<Network> snapshot{};
+template <class Scenario>
+BasicSnapshot<Scenario> read_structs(Blob blob) {
+  BasicSnapshot<Scenario> snapshot{};
   read_front(blob, snapshot.config);
   read_front(blob, snapshot.game);
   read_front(blob, snapshot.true_state);
   read_front(blob, snapshot.counters);
   read_front(blob, snapshot.order);
   read_front(blob, snapshot.moves);
-  using Session = typename Network::Session;
+  using Session = typename Scenario::Session;
   if (blob.size() % sizeof(Session) != 0)
     throw std::invalid_argument("a snapshot must be whole, got one that is cut short");
   snapshot.session_log.resize(blob.size() / sizeof(Session));
@@ -191,12 +194,14 @@ BasicSnapshot<Network> read_structs(Blob blob) {
   return snapshot;
 }
 
-Snapshot read_own(const Cage2::Scenarios& /*scenarios*/, Blob blob) { return read_snapshot(blob); }
-BasicSnapshot<TableNetwork> read_own(const TableNetwork::Scenarios& scenarios, Blob blob) {
-  blob = without_header<TableNetwork>(blob);
+Snapshot read_own(const CompiledScenario::Scenarios& /*scenarios*/, Blob blob) {
+  return read_snapshot(blob);
+}
+BasicSnapshot<TableScenario> read_own(const TableScenario::Scenarios& scenarios, Blob blob) {
+  blob = without_header<TableScenario>(blob);
   WideIdentity identity{};
   read_front(blob, identity);
-  BasicSnapshot<TableNetwork> snapshot = read_structs<TableNetwork>(blob);
+  BasicSnapshot<TableScenario> snapshot = read_structs<TableScenario>(blob);
   if (snapshot.game.scenario != 0 || snapshot.true_state.scenario != 0)
     throw std::invalid_argument("a snapshot must be one that `save` made, got other bytes");
   put_identity(scenarios, identity, snapshot);
@@ -204,12 +209,12 @@ BasicSnapshot<TableNetwork> read_own(const TableNetwork::Scenarios& scenarios, B
   return snapshot;
 }
 
-std::vector<std::uint8_t> write_own(const Cage2::Scenarios& /*scenarios*/,
+std::vector<std::uint8_t> write_own(const CompiledScenario::Scenarios& /*scenarios*/,
                                     const Snapshot& snapshot) {
   return to_bytes(snapshot);
 }
-std::vector<std::uint8_t> write_own(const TableNetwork::Scenarios& scenarios,
-                                    BasicSnapshot<TableNetwork> snapshot) {
+std::vector<std::uint8_t> write_own(const TableScenario::Scenarios& scenarios,
+                                    BasicSnapshot<TableScenario> snapshot) {
   const WideIdentity identity = take_identity(scenarios, snapshot);
   return serialize(snapshot, identity);
 }
@@ -218,11 +223,11 @@ std::vector<std::uint8_t> write_own(const TableNetwork::Scenarios& scenarios,
 
 std::vector<std::uint8_t> to_bytes(const Snapshot& snapshot) { return serialize(snapshot); }
 
-template <class Network>
-std::vector<std::uint8_t> save_game(const BasicBatchView<Network>& batch, std::size_t id) {
-  const BasicSlot<Network> slot{batch.store, id};
+template <class Scenario>
+std::vector<std::uint8_t> save_game(const BasicBatchView<Scenario>& batch, std::size_t id) {
+  const BasicSlot<Scenario> slot{batch.store, id};
   const bool is_started = slot.game().sessions != 0;
-  const auto log = is_started ? slot.session_log() : typename BasicSlot<Network>::Log();
+  const auto log = is_started ? slot.session_log() : typename BasicSlot<Scenario>::Log();
   const bool has_order = batch.out.tracks_compliance();
   return write_own(batch.store.scenarios,
                    {.config = batch.configs[id],
@@ -235,22 +240,22 @@ std::vector<std::uint8_t> save_game(const BasicBatchView<Network>& batch, std::s
 }
 
 Snapshot read_snapshot(Blob blob) {
-  Snapshot snapshot = read_structs<Cage2>(without_header<Cage2>(blob));
+  Snapshot snapshot = read_structs<CompiledScenario>(without_header<CompiledScenario>(blob));
   check_possible(snapshot);
   return snapshot;
 }
 
-template <class Network>
-BasicSnapshot<Network> read_snapshot(const BasicBatchView<Network>& batch, Blob blob) {
-  BasicSnapshot<Network> snapshot = read_own(batch.store.scenarios, blob);
+template <class Scenario>
+BasicSnapshot<Scenario> read_snapshot(const BasicBatchView<Scenario>& batch, Blob blob) {
+  BasicSnapshot<Scenario> snapshot = read_own(batch.store.scenarios, blob);
   check_fits(batch, snapshot);
   return snapshot;
 }
 
-template <class Network>
-void restore_game(const BasicBatchView<Network>& batch, std::size_t id,
-                  const BasicSnapshot<Network>& snapshot) {
-  const BasicSlot<Network> slot{batch.store, id};
+template <class Scenario>
+void restore_game(const BasicBatchView<Scenario>& batch, std::size_t id,
+                  const BasicSnapshot<Scenario>& snapshot) {
+  const BasicSlot<Scenario> slot{batch.store, id};
   batch.configs[id] = snapshot.config;
   slot.game() = snapshot.game;
   slot.true_state() = snapshot.true_state;
@@ -266,12 +271,14 @@ void restore_game(const BasicBatchView<Network>& batch, std::size_t id,
   batch.out.alignment[id] = 0.0;
 }
 
-template std::vector<std::uint8_t> save_game(const BasicBatchView<Cage2>&, std::size_t);
-template std::vector<std::uint8_t> save_game(const BasicBatchView<TableNetwork>&, std::size_t);
-template BasicSnapshot<Cage2> read_snapshot(const BasicBatchView<Cage2>&, Blob);
-template BasicSnapshot<TableNetwork> read_snapshot(const BasicBatchView<TableNetwork>&, Blob);
-template void restore_game(const BasicBatchView<Cage2>&, std::size_t, const BasicSnapshot<Cage2>&);
-template void restore_game(const BasicBatchView<TableNetwork>&, std::size_t,
-                           const BasicSnapshot<TableNetwork>&);
+template std::vector<std::uint8_t> save_game(const BasicBatchView<CompiledScenario>&, std::size_t);
+template std::vector<std::uint8_t> save_game(const BasicBatchView<TableScenario>&, std::size_t);
+template BasicSnapshot<CompiledScenario> read_snapshot(const BasicBatchView<CompiledScenario>&,
+                                                       Blob);
+template BasicSnapshot<TableScenario> read_snapshot(const BasicBatchView<TableScenario>&, Blob);
+template void restore_game(const BasicBatchView<CompiledScenario>&, std::size_t,
+                           const BasicSnapshot<CompiledScenario>&);
+template void restore_game(const BasicBatchView<TableScenario>&, std::size_t,
+                           const BasicSnapshot<TableScenario>&);
 
 }  // namespace cagepool

@@ -33,7 +33,7 @@ bool is_flag(const bool& value) { return *reinterpret_cast<const std::uint8_t*>(
 constexpr unsigned kVsftpd = 1u << (kDecoyCount - 1);  // the only decoy that can be placed twice
 
 /// Decoys that can ever be placed on a host, as bits.
-unsigned possible_decoys(const Cage2& /*network*/, std::size_t host) {
+unsigned possible_decoys(const CompiledScenario& /*scenario*/, std::size_t host) {
   static constexpr std::array<Byte, kHostCount> kPossible = [] {
     std::array<Byte, kHostCount> decoys{};
     for (const BlueAction& action : kBlueActions) decoys[action.host] |= action.decoy_bit;
@@ -41,19 +41,19 @@ unsigned possible_decoys(const Cage2& /*network*/, std::size_t host) {
   }();
   return kPossible[host];
 }
-unsigned possible_decoys(const TableNetwork& network, std::size_t host) {
-  const ScenarioTables& tables = network.tables();
+unsigned possible_decoys(const TableScenario& scenario, std::size_t host) {
+  const ScenarioTables& tables = scenario.tables();
   const bool windows = ((tables.windows >> host) & 1u) != 0;
   if (((tables.agents >> host) & 1u) == 0) return 0;
   unsigned decoys = 0;
   for (int decoy = 0; decoy < kDecoyCount; ++decoy) {
     const bool has_action = ((tables.blue_kinds >> kind_bit(BlueKind::kDecoy, decoy)) & 1u) != 0;
     const Ports port = kDecoyFreePort[static_cast<std::size_t>(decoy)];
-    if (has_action && fits_system(decoy, windows) && (network.listening(host) & port) == 0)
+    if (has_action && fits_system(decoy, windows) && (scenario.listening(host) & port) == 0)
       decoys |= 1u << decoy;
   }
   if (((tables.blue_kinds >> kind_bit(BlueKind::kMisinform, 0)) & 1u) == 0) return decoys;
-  const unsigned choices = network.misinform_choices(host, 0);
+  const unsigned choices = scenario.misinform_choices(host, 0);
   for (std::size_t i = 0; i < kMisinformDecoys.size(); ++i) {
     if ((choices >> i) & 1u) decoys |= kMisinformDecoys[i].bit;
   }
@@ -61,36 +61,42 @@ unsigned possible_decoys(const TableNetwork& network, std::size_t host) {
 }
 
 /// The exported state that follows from the game beside its sessions.
-void derive_services(const Cage2& /*network*/, const Game& game, TrueState& state) {
-  state.ot_running = game.outage_tenths == 0;
-  state.ot_pid_known = game.ot_pid_known;
-  state.mail_immune = game.mail_immune;
+void derive_services(const CompiledScenario& /*scenario*/, const Game& game, TrueState& state) {
+  state.ot_running = {};
+  state.ot_pid_known = {};
+  state.mail_immune = {};
+  state.ot_running[kOpServer0] = game.outage_tenths == 0;
+  state.ot_pid_known[kOpServer0] = game.ot_pid_known;
+  for (const Host host : {kUser3, kUser4})
+    state.mail_immune[host] = CompiledScenario::is_mail_immune(game, host);
+  state.scenario = 0;
 }
-void derive_services(const TableNetwork& network, const WideGame& game, WideTrueState& state) {
+void derive_services(const TableScenario& scenario, const WideGame& game, WideTrueState& state) {
   for (std::size_t host = 0; host < kMaxHosts; ++host) {
     const auto is_in = [host](WideMask hosts) { return static_cast<Byte>((hosts >> host) & 1u); };
-    state.ot_running[host] = is_in(network.tables().ot & ~game.ot_stopped);
+    state.ot_running[host] = is_in(scenario.tables().ot & ~game.ot_stopped);
     state.ot_pid_known[host] = is_in(game.ot_pid_known);
     state.mail_immune[host] = is_in(game.mail_immune);
   }
-  state.scenario = game.scenario;
+  state.scenario = static_cast<std::uint16_t>(game.scenario);
 }
 
-template <class Network>
-void derive_state(const typename Network::Scenarios& scenarios, BasicSnapshot<Network>& snapshot) {
+template <class Scenario>
+void derive_state(const typename Scenario::Scenarios& scenarios,
+                  BasicSnapshot<Scenario>& snapshot) {
   auto& game = snapshot.game;
   auto& state = snapshot.true_state;
-  const BasicGameStore<Network> store{&game, &state, snapshot.session_log.data(),
-                                      snapshot.session_log.size(), scenarios};
-  const BasicSlot<Network> slot{store, 0};
-  const Network network = slot.network();
-  for (int host = 0; host < network.host_count(); ++host) {
+  const BasicGameStore<Scenario> store{&game, &state, snapshot.session_log.data(),
+                                       snapshot.session_log.size(), scenarios};
+  const BasicSlot<Scenario> slot{store, 0};
+  const Scenario scenario = slot.scenario();
+  for (int host = 0; host < scenario.host_count(); ++host) {
     const auto h = static_cast<std::size_t>(host);
     recount_sessions(slot, host);
     state.malware[h] = (game.malware >> host) & 1;
     state.compromised[h] = static_cast<Byte>(compromised(game, host));
   }
-  derive_services(network, game, state);
+  derive_services(scenario, game, state);
   state.ot_service_known = game.ot_service_known;
   state.red = game.red;
   state.edition = game.edition;
@@ -106,21 +112,24 @@ bool has_valid_values(const AnyGame& game) {
          is_flag(game.reached_12) && is_flag(game.green);
 }
 
-/// The network of a snapshot.
-Cage2 network_of(const Cage2::Scenarios& /*scenarios*/, const Snapshot& /*snapshot*/) { return {}; }
-TableNetwork network_of(const TableNetwork::Scenarios& scenarios,
-                        const BasicSnapshot<TableNetwork>& snapshot) {
-  return TableNetwork::of(scenarios, snapshot.game);
+/// The scenario of a snapshot.
+CompiledScenario scenario_of(const CompiledScenario::Scenarios& /*scenarios*/,
+                             const Snapshot& /*snapshot*/) {
+  return {};
+}
+TableScenario scenario_of(const TableScenario::Scenarios& scenarios,
+                          const BasicSnapshot<TableScenario>& snapshot) {
+  return TableScenario::of(scenarios, snapshot.game);
 }
 
-/// The checks of a snapshot, which need its network.
-template <class Network>
+/// The checks of a snapshot, which need its scenario.
+template <class Scenario>
 class SnapshotCheck {
  public:
-  SnapshotCheck(const typename Network::Scenarios& scenarios,
-                const BasicSnapshot<Network>& snapshot)
+  SnapshotCheck(const typename Scenario::Scenarios& scenarios,
+                const BasicSnapshot<Scenario>& snapshot)
       : scenarios_(scenarios),
-        network_(network_of(scenarios, snapshot)),
+        scenario_(scenario_of(scenarios, snapshot)),
         snapshot_(snapshot),
         game_(snapshot.game) {}
 
@@ -142,8 +151,8 @@ class SnapshotCheck {
   }
 
  private:
-  using Game = typename Network::Game;
-  using Mask = typename Network::Mask;
+  using Game = typename Scenario::Game;
+  using Mask = typename Scenario::Mask;
 
   static void require(bool is_valid, const char* part) {
     if (is_valid) return;
@@ -154,15 +163,15 @@ class SnapshotCheck {
   bool has_valid_settings() const {
     const GameConfig& config = snapshot_.config;
     return config.reds != 0 && config.reds < 1 << kRedCount && config.horizon != 0 &&
-           config.edition <= Edition::kLeaderboard && config.green <= 1 && config.unused == 0 &&
-           std::ranges::is_sorted(config.red_shares);
+           config.edition <= Edition::kLeaderboard && config.green <= 1 &&
+           config.unused == GameConfig{}.unused && std::ranges::is_sorted(config.red_shares);
   }
 
   /// A game that was never reset has only a random stream.
   bool is_unstarted() const {
-    BasicSnapshot<Network> unstarted{};
+    BasicSnapshot<Scenario> unstarted{};
     unstarted.game.key = game_.key;
-    if constexpr (Network::kIsTable) {
+    if constexpr (Scenario::kIsTable) {
       unstarted.game.scenario = game_.scenario;
       unstarted.true_state.scenario = snapshot_.true_state.scenario;
     }
@@ -172,10 +181,11 @@ class SnapshotCheck {
 
   /// A game before its first step is as `initialize_game` makes it.
   bool is_initial() const {
-    BasicSnapshot<Network> initial{};
-    if constexpr (Network::kIsTable) initial.game.scenario = game_.scenario;
-    const BasicGameStore<Network> store{&initial.game, &initial.true_state, nullptr, 0, scenarios_};
-    initialize_game(BasicSlot<Network>{store, 0}, game_.key, game_.horizon, game_.red,
+    BasicSnapshot<Scenario> initial{};
+    if constexpr (Scenario::kIsTable) initial.game.scenario = game_.scenario;
+    const BasicGameStore<Scenario> store{&initial.game, &initial.true_state, nullptr, 0,
+                                         scenarios_};
+    initialize_game(BasicSlot<Scenario>{store, 0}, game_.key, game_.horizon, game_.red,
                     game_.edition, game_.green);
     return same_bytes(initial.game, game_) && same_bytes(initial.true_state, snapshot_.true_state);
   }
@@ -194,25 +204,25 @@ class SnapshotCheck {
   bool has_valid_enums() const {
     const GameConfig& config = snapshot_.config;
     const Mask hosts = hosts_with_red(game_);
-    return has_valid_values(game_) && (hosts & ~network_.hosts()) == 0 &&
+    return has_valid_values(game_) && (hosts & ~scenario_.hosts()) == 0 &&
            game_.phase != Phase::kUnstarted && game_.horizon == config.horizon &&
            (config.reds & bit(static_cast<int>(game_.red))) != 0 &&
            game_.edition == config.edition && game_.green == (config.green != 0) &&
            has_valid_unused();
   }
   bool has_valid_unused() const {
-    if constexpr (Network::kIsTable)
-      return snapshot_.true_state.unused == 0;
-    else
-      return game_.unused == Game{}.unused;
+    if constexpr (!Scenario::kIsTable) {
+      if (game_.unused != Game{}.unused) return false;
+    }
+    return snapshot_.true_state.unused == typename Scenario::TrueState{}.unused;
   }
 
   bool has_valid_decoys() const {
-    for (std::size_t host = 0; host < Network::kHostLimit; ++host) {
+    for (std::size_t host = 0; host < Scenario::kHostLimit; ++host) {
       const unsigned decoys = snapshot_.true_state.decoys[host];
-      const unsigned duplicates = (decoys >> 8) & Network::kMostVsftpd;
-      const unsigned kinds = decoys & ~(Network::kMostVsftpd << 8);
-      if ((kinds & ~possible_decoys(network_, host)) != 0) return false;
+      const unsigned duplicates = (decoys >> 8) & Scenario::kMostVsftpd;
+      const unsigned kinds = decoys & ~(Scenario::kMostVsftpd << 8);
+      if ((kinds & ~possible_decoys(scenario_, host)) != 0) return false;
       if (duplicates != 0 && ((decoys & kVsftpd) == 0 || duplicates >= game_.step)) return false;
     }
     return true;
@@ -222,20 +232,20 @@ class SnapshotCheck {
   /// no port or all genuine ones, perhaps with those of decoys.
   bool has_valid_knowledge() const {
     const Mask hosts = game_.malware | game_.known_ip | game_.known_host;
-    const Mask initial_ip = network_.initial_ip();
-    const unsigned initial_nets = network_.initial_nets();
-    if ((hosts & ~network_.hosts()) != 0 || game_.known_nets >> network_.subnet_count() != 0)
+    const Mask initial_ip = scenario_.initial_ip();
+    const unsigned initial_nets = scenario_.initial_nets();
+    if ((hosts & ~scenario_.hosts()) != 0 || game_.known_nets >> scenario_.subnet_count() != 0)
       return false;
     if ((game_.known_ip & initial_ip) != initial_ip ||
-        (game_.known_host & network_.bit(network_.entry())) == 0 ||
+        (game_.known_host & scenario_.bit(scenario_.entry())) == 0 ||
         (game_.known_nets & initial_nets) != initial_nets)
       return false;
-    for (std::size_t host = 0; host < Network::kHostLimit; ++host) {
+    for (std::size_t host = 0; host < Scenario::kHostLimit; ++host) {
       const unsigned ports = game_.red_ports[host];
-      const unsigned genuine = network_.listening(host);
-      const unsigned possible = genuine | network_.ports_of(possible_decoys(network_, host));
-      if (!network_.knows_ports(game_, host) && ports != 0) return false;
-      if (network_.knows_ports(game_, host) &&
+      const unsigned genuine = scenario_.listening(host);
+      const unsigned possible = genuine | scenario_.ports_of(possible_decoys(scenario_, host));
+      if (!scenario_.knows_ports(game_, host) && ports != 0) return false;
+      if (scenario_.knows_ports(game_, host) &&
           ((ports & genuine) != genuine || (ports & ~possible) != 0))
         return false;
     }
@@ -246,8 +256,8 @@ class SnapshotCheck {
   bool has_valid_services() const {
     const bool is_leaderboard = game_.edition == Edition::kLeaderboard;
     if (game_.mail_immune != 0 && !is_leaderboard) return false;
-    if constexpr (Network::kIsTable) {
-      const ScenarioTables& tables = network_.tables();
+    if constexpr (Scenario::kIsTable) {
+      const ScenarioTables& tables = scenario_.tables();
       const auto sum = [](WideMask hosts, const auto& values) {
         int total = 0;
         for (; hosts != 0; hosts &= hosts - 1)
@@ -266,9 +276,9 @@ class SnapshotCheck {
   }
 
   bool is_valid_pick() const {
-    if constexpr (Network::kIsTable)
+    if constexpr (Scenario::kIsTable)
       return game_.user_pick < kMaxHosts &&
-             (network_.b_line_users() & network_.bit(game_.user_pick)) != 0;
+             (scenario_.b_line_users() & scenario_.bit(game_.user_pick)) != 0;
     else
       return game_.user_pick < kUserHost.size();
   }
@@ -280,7 +290,7 @@ class SnapshotCheck {
                        game_.last_exploit | game_.last_host;
     const bool is_meander = game_.red == Red::kMeander;
     const bool is_b_line = game_.red == Red::kBLine;
-    if ((lists & ~(is_meander ? network_.hosts() : Mask{0})) != 0) return false;
+    if ((lists & ~(is_meander ? scenario_.hosts() : Mask{0})) != 0) return false;
     if ((game_.swept & ~(is_meander ? unsigned{game_.known_nets} : 0u)) != 0) return false;
     if (is_b_line && game_.position != 0)
       return game_.position < kBLineSteps.size() && is_valid_pick();
@@ -292,12 +302,12 @@ class SnapshotCheck {
   bool has_valid_observation() const {
     constexpr std::uint64_t kLow = 0x1111111111111111;  // one bit per host
     int active = 0;
-    for (int host = 0; host < static_cast<int>(Network::kHostLimit); host += 16) {
+    for (int host = 0; host < static_cast<int>(Scenario::kHostLimit); host += 16) {
       const std::uint64_t observation = table_word(game_.observation, host);
       const std::uint64_t table = table_word(game_.blue_table, host);
       const std::uint64_t first = observation & kLow;
       const std::uint64_t second = (observation >> 1) & kLow;
-      const int hosts = std::clamp(network_.host_count() - host, 0, 16);
+      const int hosts = std::clamp(scenario_.host_count() - host, 0, 16);
       const std::uint64_t own =
           hosts == 16 ? ~std::uint64_t{0} : (std::uint64_t{1} << 4 * hosts) - 1;
       if ((observation & ~(kLow * 3)) != table || (table & ~(kLow * 12)) != 0 ||
@@ -311,18 +321,18 @@ class SnapshotCheck {
   /// Whether masks, counts and the exported state follow from the session log and the game.
   bool has_valid_sessions() const {
     const auto is_on_host = [this](auto session) {
-      return (session & Network::Bits::kHost) < network_.host_count();
+      return (session & Scenario::Bits::kHost) < scenario_.host_count();
     };
     if (!std::ranges::all_of(snapshot_.session_log, is_on_host)) return false;
-    BasicSnapshot<Network> derived = snapshot_;
+    BasicSnapshot<Scenario> derived = snapshot_;
     derive_state(scenarios_, derived);
     return same_bytes(derived.game, game_) && same_bytes(derived.true_state, snapshot_.true_state);
   }
 
   /// Most tenths that a step can cost.
   int step_limit() const {
-    if constexpr (Network::kIsTable) {
-      const ScenarioTables& tables = network_.tables();
+    if constexpr (Scenario::kIsTable) {
+      const ScenarioTables& tables = scenario_.tables();
       int total = kRestoreTenths;
       for (const std::int16_t value : tables.confidentiality_tenths) total += value;
       for (const std::int16_t value : tables.availability_tenths) total += value;
@@ -349,32 +359,27 @@ class SnapshotCheck {
   }
 
   /// Moves of the last step, which after a reset in the same step belong to the episode before, in
-  /// another network perhaps.
+  /// another scenario perhaps.
   bool has_valid_moves() const {
     const auto& moves = snapshot_.moves;
     const auto is_draw = [](int value, std::size_t limit) {
       return value >= -1 && std::cmp_less(value, limit);
     };
-    const std::size_t hosts = Network::kHostLimit;
-    const std::size_t subnets = Network::kIsTable ? kMaxSubnets : std::size_t{kSubnetCount};
+    const std::size_t hosts = Scenario::kHostLimit;
+    const std::size_t subnets = Scenario::kIsTable ? kMaxSubnets : std::size_t{kSubnetCount};
     const bool is_sweep = moves.red_kind == RedKind::kSweep;
-    bool is_valid = is_within(moves.blue_success, Success::kUnknown, Success::kTrue) &&
-                    is_within(moves.red_kind, RedKind::kSleep, RedKind::kImpact) &&
-                    is_within(moves.red_success, Success::kUnknown, Success::kTrue) &&
-                    is_draw(moves.red_target, is_sweep ? subnets : hosts) &&
-                    is_draw(moves.exploit, kExploitCount) && is_draw(moves.detected, 2) &&
-                    is_draw(moves.green_host, hosts);
-    if constexpr (Network::kIsTable) {
-      is_valid &= is_draw(moves.decoy_pick, 10) && moves.blue_action < scenarios_.actions.size();
-    } else {
-      is_valid &= moves.blue_action < kActionCount;
-    }
-    return is_valid;
+    return is_within(moves.blue_success, Success::kUnknown, Success::kTrue) &&
+           is_within(moves.red_kind, RedKind::kSleep, RedKind::kImpact) &&
+           is_within(moves.red_success, Success::kUnknown, Success::kTrue) &&
+           is_draw(moves.red_target, is_sweep ? subnets : hosts) &&
+           is_draw(moves.exploit, kExploitCount) && is_draw(moves.detected, 2) &&
+           is_draw(moves.green_host, hosts) && is_draw(moves.decoy_pick, 10) &&
+           moves.blue_action < action_count(scenarios_);
   }
 
-  const typename Network::Scenarios& scenarios_;
-  Network network_;
-  const BasicSnapshot<Network>& snapshot_;
+  const typename Scenario::Scenarios& scenarios_;
+  Scenario scenario_;
+  const BasicSnapshot<Scenario>& snapshot_;
   const Game& game_;
 };
 
@@ -385,16 +390,18 @@ bool has_valid_values(const Game& game) {
          (hosts_with_red(game) & ~kAllHosts) == 0;
 }
 
-void check_possible(const Snapshot& snapshot) { check_snapshot(Cage2::Scenarios{}, snapshot); }
-
-void derive_true_state(Snapshot& snapshot) { derive_state<Cage2>({}, snapshot); }
-
-void check_snapshot(const Cage2::Scenarios& scenarios, const Snapshot& snapshot) {
-  SnapshotCheck<Cage2>(scenarios, snapshot).check();
+void check_possible(const Snapshot& snapshot) {
+  check_snapshot(CompiledScenario::Scenarios{}, snapshot);
 }
-void check_snapshot(const TableNetwork::Scenarios& scenarios,
-                    const BasicSnapshot<TableNetwork>& snapshot) {
-  SnapshotCheck<TableNetwork>(scenarios, snapshot).check();
+
+void derive_true_state(Snapshot& snapshot) { derive_state<CompiledScenario>({}, snapshot); }
+
+void check_snapshot(const CompiledScenario::Scenarios& scenarios, const Snapshot& snapshot) {
+  SnapshotCheck<CompiledScenario>(scenarios, snapshot).check();
+}
+void check_snapshot(const TableScenario::Scenarios& scenarios,
+                    const BasicSnapshot<TableScenario>& snapshot) {
+  SnapshotCheck<TableScenario>(scenarios, snapshot).check();
 }
 
 }  // namespace cagepool

@@ -14,8 +14,8 @@ bool has_valid_values(const Game& game);
 
 /// Throw std::invalid_argument unless a game can reach this state, as far as a single state shows.
 void check_possible(const Snapshot& snapshot);
-void check_snapshot(const Cage2::Scenarios& scenarios, const Snapshot& snapshot);
-void check_snapshot(const TableNetwork::Scenarios& scenarios,
-                    const BasicSnapshot<TableNetwork>& snapshot);
+void check_snapshot(const CompiledScenario::Scenarios& scenarios, const Snapshot& snapshot);
+void check_snapshot(const TableScenario::Scenarios& scenarios,
+                    const BasicSnapshot<TableScenario>& snapshot);
 
 }  // namespace cagepool

@@ -20,12 +20,12 @@ class RecordedDraws {
   RecordedDraws(const TraceInput& input, std::size_t episode, std::size_t step)
       : input_(input), episode_(episode), step_(step) {}
 
-  template <class Network>
-  int green_host(const Network& network) const {
+  template <class Scenario>
+  int green_host(const Scenario& scenario) const {
     if (input_.green_host == -1) return -1;
     std::uint64_t hosts = 0;
     for (std::size_t i = 0; i < kGreenHosts.size(); ++i) {
-      const int host = network.green_host(i);
+      const int host = scenario.green_host(i);
       if (host >= 0) hosts |= std::uint64_t{1} << host;
     }
     return checked(input_.green_host, hosts, "green_host", "hosts that green scans");
@@ -110,8 +110,7 @@ void check_sizes(std::size_t episodes, std::size_t inputs, std::size_t rows) {
       std::to_string(episodes) + " episodes");
 }
 
-template <class AnyMoves, class Row>
-void write_moves(const AnyMoves& moves, Row& row) {
+void write_outcomes(const Outcomes& moves, TraceRow& row) {
   row.blue_success = static_cast<std::int8_t>(moves.blue_success);
   row.green_host = moves.green_host;
   row.red_kind = static_cast<std::int8_t>(moves.red_kind);
@@ -119,62 +118,56 @@ void write_moves(const AnyMoves& moves, Row& row) {
   row.red_success = static_cast<std::int8_t>(moves.red_success);
   row.exploit = moves.exploit;
   row.detected = moves.detected;
+  row.decoy_pick = moves.decoy_pick;
 }
 
-unsigned playable_reds(const Cage2::Scenarios& /*scenarios*/) {
+unsigned playable_reds(const CompiledScenario::Scenarios& /*scenarios*/) {
   return (1u << static_cast<int>(Red::kGiven)) - 1;
 }
-unsigned playable_reds(const TableNetwork::Scenarios& scenarios) {
+unsigned playable_reds(const TableScenario::Scenarios& scenarios) {
   return scenarios.tables[0].playable_reds;
-}
-int action_count(const Cage2::Scenarios& /*scenarios*/) { return kActionCount; }
-int action_count(const TableNetwork::Scenarios& scenarios) {
-  return static_cast<int>(scenarios.actions.size());
 }
 
 /// The recorded action of a red agent that the caller played; refused ones do nothing.
-RedAction given_action(BasicSlot<Cage2> /*slot*/, const TraceInput& /*input*/,
-                       std::size_t /*episode*/, std::size_t /*step*/) {
-  return {};
-}
-RedAction given_action(BasicSlot<TableNetwork> slot, const TraceInput& input, std::size_t episode,
+template <class Scenario>
+RedAction given_action(BasicSlot<Scenario> slot, const TraceInput& input, std::size_t episode,
                        std::size_t step) {
   if (slot.game().red != Red::kGiven || input.red_kind == kInvalidRedKind) return {};
   check_below(input.red_kind, kInvalidRedKind, "red_kind" + step_name(episode, step));
   const auto kind = static_cast<RedKind>(input.red_kind);
   if (kind == RedKind::kSleep) return {};
-  const TableNetwork network = slot.network();
-  const int limit = kind == RedKind::kSweep ? network.subnet_count() : network.host_count();
+  const Scenario scenario = slot.scenario();
+  const int limit = kind == RedKind::kSweep ? scenario.subnet_count() : scenario.host_count();
   check_below(input.red_target, limit, "red_target" + step_name(episode, step));
   return {kind, input.red_target};
 }
 
 /// Write how CybORG reports an action that it refused.
-void write_invalid(WideTraceRow& row) {
+void write_invalid(TraceRow& row) {
   row.red_kind = kInvalidRedKind;
   row.red_success = static_cast<std::int8_t>(Success::kFalse);
 }
 
-template <class Network>
+template <class Scenario>
 struct ReplayedGame {
-  typename Network::Game game{};
-  typename Network::TrueState true_state{};
-  std::vector<typename Network::Session> session_log;
+  typename Scenario::Game game{};
+  typename Scenario::TrueState true_state{};
+  std::vector<typename Scenario::Session> session_log;
 };
 
 /// Replay one episode; `number` is its index in the trace.
-template <class Network>
-void replay_episode(const typename Network::Scenarios& scenarios, const TraceEpisode& episode,
+template <class Scenario>
+void replay_episode(const typename Scenario::Scenarios& scenarios, const TraceEpisode& episode,
                     std::size_t number, std::span<const TraceInput> inputs,
-                    std::span<BasicTraceRow<Network>> rows) {
-  ReplayedGame<Network> replayed;
+                    std::span<TraceRow> rows) {
+  ReplayedGame<Scenario> replayed;
   replayed.session_log.resize(inputs.size());
-  const BasicGameStore<Network> store{&replayed.game, &replayed.true_state,
-                                      replayed.session_log.data(), inputs.size(), scenarios};
-  const BasicSlot<Network> slot{store, 0};
+  const BasicGameStore<Scenario> store{&replayed.game, &replayed.true_state,
+                                       replayed.session_log.data(), inputs.size(), scenarios};
+  const BasicSlot<Scenario> slot{store, 0};
   initialize_game(slot, 0, 0, static_cast<Red>(episode.red), static_cast<Edition>(episode.edition),
                   episode.green != 0);
-  const int actions = action_count(scenarios);
+  const int actions = static_cast<int>(action_count(scenarios));
   for (std::size_t step = 0; step < inputs.size(); ++step) {
     const TraceInput& input = inputs[step];
     const int action = input.blue_action;
@@ -182,49 +175,28 @@ void replay_episode(const typename Network::Scenarios& scenarios, const TraceEpi
     const RecordedDraws draws(input, number, step);
     const RedAction given = given_action(slot, input, number, step);
     const auto result = play_step(slot, action, given, draws, IgnoreFixes{});
-    BasicTraceRow<Network>& row = rows[step];
+    TraceRow& row = rows[step];
     row = {};
     row.reward_tenths = static_cast<std::int16_t>(result.reward_tenths);
-    write_moves(result.moves, row);
+    write_outcomes(result.outcomes, row);
     row.esc_pick = static_cast<std::int8_t>(draws.last_escalated_session());
-    if constexpr (Network::kIsTable) {
-      const std::size_t columns = 4 * static_cast<std::size_t>(slot.network().host_count());
-      write_values(slot.network(), result.observation, columns, row.obs.data());
-      row.decoy_pick = result.moves.decoy_pick;
-      if (replayed.game.red == Red::kGiven && input.red_kind == kInvalidRedKind) write_invalid(row);
-    } else {
-      expand_observation(result.observation, row.obs.data());
-    }
+    const std::size_t columns = 4 * static_cast<std::size_t>(slot.scenario().host_count());
+    write_values(slot.scenario(), result.observation, columns, row.obs.data());
+    if (replayed.game.red == Red::kGiven && input.red_kind == kInvalidRedKind) write_invalid(row);
     write_state(slot, row);
   }
 }
 
-/// Fields whose form depends on the network: Meander's lists and the OTService.
-void write_lists(BasicSlot<Cage2> slot, TraceRow& row) {
-  const Game& game = slot.game();
-  row.s_ot = {game.outage_tenths == 0, game.ot_pid_known, game.ot_service_known};
-  row.s_meander = {game.scanned, game.exploited, game.escalated, game.mapped};
-}
-void write_lists(BasicSlot<TableNetwork> slot, WideTraceRow& row) {
-  const WideGame& game = slot.game();
-  const std::array<WideMask, 4> lists{game.scanned, game.exploited, game.escalated, game.mapped};
-  for (std::size_t host = 0; host < kMaxHosts; ++host) {
-    row.s_ot_running[host] = static_cast<std::int8_t>(slot.true_state().ot_running[host]);
-    row.s_ot_pid_known[host] = static_cast<std::int8_t>(slot.true_state().ot_pid_known[host]);
-    for (std::size_t list = 0; list < lists.size(); ++list)
-      row.s_meander[kMaxHosts * list + host] = (lists[list] >> host) & 1u;
-  }
-  row.s_ot_known = game.ot_service_known;
-}
-
 }  // namespace
 
-template <class Network>
-void write_state(BasicSlot<Network> slot, BasicTraceRow<Network>& row) {
-  const Network network = slot.network();
+template <class Scenario>
+void write_state(BasicSlot<Scenario> slot, TraceRow& row) {
+  const Scenario scenario = slot.scenario();
   const auto& game = slot.game();
   const auto& true_state = slot.true_state();
-  for (int host = 0; host < network.host_count(); ++host) {
+  const std::array<typename Scenario::Mask, 4> lists{game.scanned, game.exploited, game.escalated,
+                                                     game.mapped};
+  for (int host = 0; host < scenario.host_count(); ++host) {
     const auto h = static_cast<std::size_t>(host);
     const auto count = [](Byte sessions) {
       return static_cast<std::int8_t>(std::min<int>(sessions, 127));
@@ -236,37 +208,42 @@ void write_state(BasicSlot<Network> slot, BasicTraceRow<Network>& row) {
     row.s_malware[h] = static_cast<std::int8_t>(true_state.malware[h]);
     row.s_known_ip[h] = (game.known_ip >> host) & 1;
     row.s_known_host[h] = (game.known_host >> host) & 1;
-    unsigned ports = network.knows_ports(game, h) ? 256u : 0u;
+    unsigned ports = scenario.knows_ports(game, h) ? 256u : 0u;
     for (std::size_t id = 0; id < kExploitCount; ++id) {
       ports |= static_cast<unsigned>((game.red_ports[h] >> kRankOfExploit[id]) & 1) << id;
     }
     row.s_red_ports[h] = static_cast<std::uint16_t>(ports);
+    row.s_ot_running[h] = static_cast<std::int8_t>(true_state.ot_running[h]);
+    row.s_ot_pid_known[h] = static_cast<std::int8_t>(true_state.ot_pid_known[h]);
+    for (std::size_t list = 0; list < lists.size(); ++list)
+      row.s_meander[kMaxHosts * list + h] = (lists[list] >> host) & 1u;
   }
-  for (int net = 0; net < network.subnet_count(); ++net)
+  row.s_ot_known = game.ot_service_known;
+  for (int net = 0; net < scenario.subnet_count(); ++net)
     row.s_known_net[static_cast<std::size_t>(net)] = (game.known_nets >> net) & 1;
   row.s_bline_pos =
       game.red == Red::kBLine ? static_cast<std::int8_t>(game.position) : std::int8_t{-1};
-  write_lists(slot, row);
 }
 
-template <class Network>
-void replay(const typename Network::Scenarios& scenarios, std::span<const TraceEpisode> episodes,
-            std::span<const TraceInput> inputs, std::span<BasicTraceRow<Network>> rows) {
+template <class Scenario>
+void replay(const typename Scenario::Scenarios& scenarios, std::span<const TraceEpisode> episodes,
+            std::span<const TraceInput> inputs, std::span<TraceRow> rows) {
   check_sizes(episodes.size(), inputs.size(), rows.size());
   check_episodes(episodes, playable_reds(scenarios));
   for (std::size_t episode = 0; episode < episodes.size(); ++episode) {
     const std::size_t steps = inputs.size() / episodes.size();
-    replay_episode<Network>(scenarios, episodes[episode], episode,
-                            inputs.subspan(episode * steps, steps),
-                            rows.subspan(episode * steps, steps));
+    replay_episode<Scenario>(scenarios, episodes[episode], episode,
+                             inputs.subspan(episode * steps, steps),
+                             rows.subspan(episode * steps, steps));
   }
 }
 
-template void replay<Cage2>(const Cage2::Scenarios&, std::span<const TraceEpisode>,
-                            std::span<const TraceInput>, std::span<TraceRow>);
-template void replay<TableNetwork>(const TableNetwork::Scenarios&, std::span<const TraceEpisode>,
-                                   std::span<const TraceInput>, std::span<WideTraceRow>);
-template void write_state(BasicSlot<Cage2>, TraceRow&);
-template void write_state(BasicSlot<TableNetwork>, WideTraceRow&);
+template void replay<CompiledScenario>(const CompiledScenario::Scenarios&,
+                                       std::span<const TraceEpisode>, std::span<const TraceInput>,
+                                       std::span<TraceRow>);
+template void replay<TableScenario>(const TableScenario::Scenarios&, std::span<const TraceEpisode>,
+                                    std::span<const TraceInput>, std::span<TraceRow>);
+template void write_state(BasicSlot<CompiledScenario>, TraceRow&);
+template void write_state(BasicSlot<TableScenario>, TraceRow&);
 
 }  // namespace cagepool

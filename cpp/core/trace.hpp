@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "core/networks.hpp"
+#include "core/scenarios.hpp"
 
 namespace cagepool {
 
@@ -30,35 +30,9 @@ struct TraceInput {
 };
 inline constexpr std::int8_t kInvalidRedKind = static_cast<std::int8_t>(RedKind::kImpact) + 1;
 
-/// One replayed step and the state after it, under the field names of a trace.
+/// One replayed step and the state after it, under the field names of a trace. Arrays have the
+/// hosts, slots or subnets of the scenario first.
 struct TraceRow {
-  std::array<std::uint8_t, kObservationSize> obs;
-  std::array<std::uint16_t, kHostCount> s_decoys;
-  std::array<std::uint16_t, kHostCount> s_red_ports;
-  std::array<std::uint16_t, 4> s_meander;
-  std::int16_t reward_tenths;
-  std::array<std::int8_t, kHostCount> s_priv;
-  std::array<std::int8_t, kHostCount> s_user_seen;
-  std::array<std::int8_t, kHostCount> s_user_unseen;
-  std::array<std::int8_t, kHostCount> s_malware;
-  std::array<std::int8_t, kHostCount> s_known_ip;
-  std::array<std::int8_t, kHostCount> s_known_host;
-  std::array<std::int8_t, kSubnetCount> s_known_net;
-  std::array<std::int8_t, 3> s_ot;
-  std::int8_t s_bline_pos;
-  std::int8_t blue_success;
-  std::int8_t green_host;
-  std::int8_t red_kind;
-  std::int8_t red_target;
-  std::int8_t red_success;
-  std::int8_t exploit;
-  std::int8_t detected;
-  std::int8_t esc_pick;
-  std::int8_t unused;
-};
-
-/// The same in any network.
-struct WideTraceRow {
   std::array<std::uint8_t, 4 * kMaxHosts> obs;
   std::array<std::uint16_t, kMaxHosts> s_decoys;
   std::array<std::uint16_t, kMaxHosts> s_red_ports;
@@ -87,20 +61,17 @@ struct WideTraceRow {
   std::int8_t unused;
 };
 
-template <class Network>
-using BasicTraceRow = std::conditional_t<Network::kIsTable, WideTraceRow, TraceRow>;
-
 /// Replay episodes of equal length. `inputs` and `rows` are (episode, step) in row-major order.
 ///
-/// @param scenarios The network, for TableNetwork, with blue's actions by index.
+/// @param scenarios The scenario, for TableScenario, with blue's actions by index.
 ///
 /// Throws std::invalid_argument, with episode and step, if a draw is not among its candidates.
-template <class Network>
-void replay(const typename Network::Scenarios& scenarios, std::span<const TraceEpisode> episodes,
-            std::span<const TraceInput> inputs, std::span<BasicTraceRow<Network>> rows);
+template <class Scenario>
+void replay(const typename Scenario::Scenarios& scenarios, std::span<const TraceEpisode> episodes,
+            std::span<const TraceInput> inputs, std::span<TraceRow> rows);
 
 /// Write the fields `s_*` of a row from the state of a game.
-template <class Network>
-void write_state(BasicSlot<Network> slot, BasicTraceRow<Network>& row);
+template <class Scenario>
+void write_state(BasicSlot<Scenario> slot, TraceRow& row);
 
 }  // namespace cagepool

@@ -76,7 +76,7 @@ template <class Value>
 inline void add_next_action(const Game& game, Value weight, BeliefRow<Value>& row) {
   Game after = game;
   const TargetCandidates draws;
-  const RedAction action = choose_red_action(Cage2{}, after, {}, draws);
+  const RedAction action = choose_red_action(CompiledScenario{}, after, {}, draws);
   row.next_kind[static_cast<std::size_t>(action.kind)] += weight;
   auto* const targets = action.kind == RedKind::kScan       ? &row.next_scan
                         : action.kind == RedKind::kExploit  ? &row.next_exploit

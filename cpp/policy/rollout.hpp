@@ -7,17 +7,18 @@
 #include <span>
 
 #include "core/batch.hpp"
-#include "policy/features.hpp"
+#include "core/belief.hpp"
+#include "policy/encoder.hpp"
 #include "policy/mlp_actor.hpp"
 
 namespace cagepool {
 
-/// The policy: an actor, its parameters, its features and the action of each of its choices.
+/// The policy: an actor, its parameters and its features.
 struct RolloutPolicy {
   MlpActor& actor;
   std::span<const float> parameters;
   const FeatureEncoder& encoder;
-  std::span<const std::uint8_t> actions;
+  BeliefFilter* belief;  // of the same games of CAGE-2, its features are the last ones; or nullptr
 };
 
 /// Rows of a rollout buffer, one per step and game. `features` and `masks` have those of one step
@@ -25,7 +26,7 @@ struct RolloutPolicy {
 struct RolloutBuffer {
   std::span<float> features;
   std::span<std::uint8_t> masks;     // empty: every choice is allowed
-  std::span<float> critic_features;  // features and those of the true state; empty: none
+  std::span<float> critic_features;  // features and those of the true state, in CAGE-2 only
   std::span<const float> uniforms;
   std::span<std::int64_t> chosen;
   std::span<float> log_probabilities;
@@ -44,9 +45,18 @@ struct RewardConfig {
   double scale;
 };
 
+/// Nanoseconds by stage, summed over the threads.
+struct RolloutTimes {
+  std::uint64_t policy;  // forward passes and sampling
+  std::uint64_t games;
+  std::uint64_t features;  // rewards, features, beliefs and masks
+};
+
 /// Play `steps` steps in every game of a batch. Throws std::invalid_argument, and changes nothing,
 /// if an episode would end with them.
-void play_rollout(Batch& batch, const RolloutPolicy& policy, const RewardConfig& rewards,
-                  const RolloutEpisodes& episodes, const RolloutBuffer& buffer, std::size_t steps);
+template <class Scenario>
+RolloutTimes play_rollout(BasicBatch<Scenario>& batch, const RolloutPolicy& policy,
+                          const RewardConfig& rewards, const RolloutEpisodes& episodes,
+                          const RolloutBuffer& buffer, std::size_t steps);
 
 }  // namespace cagepool

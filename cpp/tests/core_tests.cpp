@@ -16,6 +16,7 @@
 #include "policy/belief_features.hpp"
 #include "policy/rollout.hpp"
 #include "policy/true_state_features.hpp"
+#include "tests/cage2_encoder.hpp"
 #include "tests/checks.hpp"
 
 namespace cagepool {
@@ -65,6 +66,10 @@ class World {
     batch.step(actions(step, kActionCount), red, std::nullopt);
   }
 
+  std::span<const float> observed() const {
+    return {out.observations.floats, out.observations.rows * kObservationSize};
+  }
+
  private:
   static std::vector<GameConfig> configs(const Options& options) {
     std::vector<GameConfig> all(options.games);
@@ -97,12 +102,22 @@ class World {
     memory_.push_back(memory);
     array = {memory.get(), options.games};
   }
-  void allocate(ObservationArray& array, const Options& options) {
+  void allocate(Observations<CompiledScenario>& array, const Options& options) {
+    array.rows = options.games;
+    array.column_count = kObservationSize;
+    const std::size_t values = array.rows * array.column_count;
     if (options.bytes) {
-      allocate(array.bytes, options);
+      array.bytes = allocate_values<std::uint8_t>(values);
     } else {
-      allocate(array.floats, options);
+      array.floats = allocate_values<float>(values);
     }
+  }
+  template <class Value>
+  Value* allocate_values(std::size_t count) {
+    // NOLINTNEXTLINE(modernize-avoid-c-arrays): as above
+    const std::shared_ptr memory = std::make_unique<Value[]>(count);
+    memory_.push_back(memory);
+    return memory.get();
   }
 
   std::vector<std::shared_ptr<void>> memory_;
@@ -115,7 +130,7 @@ class World {
 
 void check_same_results(const World& one, const World& other) {
   check(std::ranges::equal(one.out.rewards, other.out.rewards));
-  check(std::ranges::equal(one.out.observations.floats, other.out.observations.floats));
+  check(std::ranges::equal(one.observed(), other.observed()));
 }
 
 void test_random_games_break_no_memory_rule() {
@@ -142,7 +157,8 @@ void test_masks_counts_and_session_log_agree() {
       std::array<int, kHostCount> sessions{};
       sessions[kUser0] = 1;
       for (const Session session : world.batch.session_log(id)) {
-        if (session & Cage2::Bits::kAlive) ++sessions[session & Cage2::Bits::kHost];
+        if (session & CompiledScenario::Bits::kAlive)
+          ++sessions[session & CompiledScenario::Bits::kHost];
       }
       for (int host = 0; host < kHostCount; ++host) {
         const auto h = static_cast<std::size_t>(host);
@@ -157,7 +173,7 @@ void test_masks_counts_and_session_log_agree() {
                                        : sessions[h] != 0            ? 1
                                                                      : 0));
       }
-      check(true_state.ot_running == (game.outage_tenths == 0));
+      check(true_state.ot_running[kOpServer0] == (game.outage_tenths == 0));
     }
   }
 }
@@ -351,10 +367,10 @@ void test_wrong_calls_are_refused_and_change_nothing() {
 
 /// Play rollouts of several lengths and return their features.
 std::vector<float> played_features(World& world, int threads) {
-  std::vector<int> choices(kActionCount);
-  std::iota(choices.begin(), choices.end(), 0);
-  const std::vector<std::uint8_t> actions(choices.begin(), choices.end());
-  const FeatureEncoder encoder(choices, {true, true, true, true, true, true, true, true}, 30);
+  const FeatureEncoder encoder(cage2_tables(), kAllGroups, EncoderForm::kFlat, 30, kBeliefFeatures);
+  BeliefFilter belief(
+      world.ids.size(),
+      {.prior = {1, 1, 1}, .edition = Edition::k21, .green = false, .capacity = 64, .threads = 1});
   MlpActor actor({{static_cast<int>(encoder.size()), kActionCount}, Activation::kTanh}, threads);
   const std::vector<float> parameters(actor.shape().size());
   std::vector<History> histories(world.ids.size());
@@ -374,7 +390,7 @@ std::vector<float> played_features(World& world, int threads) {
     std::vector<std::int64_t> chosen(cells);
     std::vector<float> logs(cells);
     std::vector<float> rewards(cells);
-    play_rollout(world.batch, {actor, parameters, encoder, actions}, {{}, 0.1},
+    play_rollout(world.batch, {actor, parameters, encoder, &belief}, {{}, 0.1},
                  {histories, returns, lengths},
                  {features, masks, critic, uniforms, chosen, logs, rewards}, steps);
     for (const auto& values : {features, critic, logs, rewards})

@@ -9,11 +9,11 @@
 
 #include "core/random.hpp"
 #include "policy/activation.hpp"
-#include "policy/features.hpp"
 #include "policy/mlp_actor.hpp"
 #include "policy/mlp_learner.hpp"
 #include "policy/ppo_loss.hpp"
 #include "policy/sampling.hpp"
+#include "tests/cage2_encoder.hpp"
 #include "tests/checks.hpp"
 
 namespace cagepool {
@@ -118,10 +118,7 @@ void test_the_gradient_is_the_slope_of_the_loss() {
   }
 }
 
-void test_features_and_masks_fill_their_rows() {
-  std::vector<int> choices(kActionCount);
-  std::iota(choices.begin(), choices.end(), 0);
-  const FeatureEncoder encoder(choices, {true, true, true, true, true, true, true, true}, 10);
+void check_features_and_masks(const FeatureEncoder& encoder) {
   std::vector<History> histories(kRows);
   std::vector<float> observations(kRows * kObservationSize);
   std::vector<float> rows(kRows * encoder.size(), -1);
@@ -139,15 +136,19 @@ void test_features_and_masks_fill_their_rows() {
   }
 }
 
-void test_invalid_choices_are_refused() {
-  const auto make = [](int choice, int horizon) {
-    return [=] { const FeatureEncoder encoder({0, choice}, {}, horizon); };
-  };
-  check_throws<std::out_of_range>(make(kActionCount, 1), "below 145, got 145");
-  check_throws<std::out_of_range>(make(-1, 1), "got -1");
-  check_throws<std::invalid_argument>(make(1, 0), "horizon must be at least 1");
-  check_throws<std::invalid_argument>([] { const FeatureEncoder encoder({}, {}, 1); },
-                                      "at least one");
+void test_features_and_masks_fill_their_rows() {
+  for (const EncoderForm form : {EncoderForm::kFlat, EncoderForm::kBlocks})
+    check_features_and_masks(FeatureEncoder(cage2_tables(), kAllGroups, form, 10));
+}
+
+void test_encoders_that_cannot_be_are_refused() {
+  check_throws<std::invalid_argument>(
+      [] { const FeatureEncoder encoder(cage2_tables(), {}, EncoderForm::kFlat, 0); },
+      "horizon must be at least 1");
+  EncoderTables tables = cage2_tables();
+  tables.choices.clear();
+  check_throws<std::invalid_argument>(
+      [&] { const FeatureEncoder encoder(tables, {}, EncoderForm::kFlat, 1); }, "at least one");
 }
 
 /// Transitions for networks with these inputs; about two thirds of the features are zero.
@@ -304,11 +305,11 @@ void test_impossible_networks_are_refused() {
 
 int main() {
   using namespace cagepool;
-  return run_tests({test_only_allowed_choices_are_sampled,
-                    test_the_gradient_is_the_slope_of_the_loss,
-                    test_features_and_masks_fill_their_rows, test_invalid_choices_are_refused,
-                    test_the_gradient_by_parameters_is_the_slope_of_the_loss,
-                    test_steps_and_values_do_not_depend_on_threads,
-                    test_an_actor_samples_the_same_with_any_number_of_threads,
-                    test_tanh_is_accurate, test_impossible_networks_are_refused});
+  return run_tests(
+      {test_only_allowed_choices_are_sampled, test_the_gradient_is_the_slope_of_the_loss,
+       test_features_and_masks_fill_their_rows, test_encoders_that_cannot_be_are_refused,
+       test_the_gradient_by_parameters_is_the_slope_of_the_loss,
+       test_steps_and_values_do_not_depend_on_threads,
+       test_an_actor_samples_the_same_with_any_number_of_threads, test_tanh_is_accurate,
+       test_impossible_networks_are_refused});
 }

@@ -32,7 +32,7 @@ COMPILER: str = '12.2.0'
 
 GAME_BYTES: int = 88
 
-TRUE_STATE_BYTES: int = 110
+TRUE_STATE_BYTES: int = 150
 
 MAX_STEPS: int = 65535
 
@@ -47,28 +47,6 @@ MAIL_PORT: int = 64
 TOP_EXPLOIT_SHARE: float = 0.75
 
 DETECTED_SHARE: float = 0.9499999999534339
-
-SESSION_HOST: int = 15
-
-SESSION_ALIVE: int = 16
-
-SESSION_PRIVILEGED: int = 32
-
-SESSION_SEEN: int = 64
-
-SESSION_SSH: int = 128
-
-SCENARIO_SESSION_HOST: int = 63
-
-SCENARIO_SESSION_ALIVE: int = 64
-
-SCENARIO_SESSION_PRIVILEGED: int = 128
-
-SCENARIO_SESSION_SEEN: int = 256
-
-SCENARIO_SESSION_SSH: int = 512
-
-SCENARIO_SESSION_EXPLOIT_SHIFT: int = 10
 
 class Edition(enum.IntEnum):
     V21 = 0
@@ -127,7 +105,7 @@ class Knowledge(enum.Enum):
 class Definition(enum.Enum):
     HOST = 0
 
-    SEED = 1
+    FIX_TYPE = 1
 
 def simd_level() -> str:
     """
@@ -178,39 +156,39 @@ class OutputCondition(enum.Enum):
 
 TRUE_STATE_FEATURES: int = 275
 
-def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
-    """
-    Arrays that a batch writes: name, possible NumPy types, columns, condition.
-    """
-
-def scenario_output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
-    """The same of a batch of any networks; columns 0: four per slot."""
-
 def kind_bit(kind: BlueKind, decoy: int = 0) -> int:
     """Number of a kind of blue's actions; every decoy is one."""
 
-def replay_scenario(*, scenario: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], episodes: numpy.typing.NDArray[numpy.uint8], inputs: numpy.typing.NDArray[numpy.uint8], rows: numpy.typing.NDArray[numpy.uint8]) -> None:
-    """The same as `replay` in a network that is given, as one row of bytes."""
+class CompiledBatch:
+    """Many games of CAGE-2 that are stepped together."""
 
-def replay(*, episodes: numpy.typing.NDArray[numpy.uint8], inputs: numpy.typing.NDArray[numpy.uint8], rows: numpy.typing.NDArray[numpy.uint8]) -> None:
-    """
-    Replay recorded games and write one row per step. Arguments are structs as rows of bytes: trace_episode, trace_input and trace_row of `struct_layouts`.
-    """
-
-class Batch:
-    """Many games of Scenario2 that are stepped together."""
-
-    def __init__(self, *, configs: numpy.typing.NDArray[numpy.uint8], outputs: dict[str, numpy.typing.NDArray[Any]], autoreset: Autoreset, knowledge: Knowledge, definition: Definition, alignment_lambda: float, threads: int) -> None:
+    def __init__(self, *, scenarios: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], slots: int, draws_scenarios: bool, configs: numpy.typing.NDArray[numpy.uint8], outputs: dict[str, numpy.typing.NDArray[Any]], autoreset: Autoreset, knowledge: Knowledge, definition: Definition, alignment_lambda: float, threads: int) -> None:
         """
         Create a batch that writes to these arrays.
 
         Args:
+            scenarios: One row of `struct_layouts` per scenario, as rows of bytes.
+            kinds: `kind_bit` of blue's kinds of actions, in the order of their indices.
+            slots: Hosts in observations and in blue's actions.
+            draws_scenarios: Draw a scenario for every episode; else game i plays scenario i modulo their number.
             configs: One game_config of `struct_layouts` per game, as rows of bytes.
             outputs: All arrays of `output_fields`, by name.
 
         Raises:
             TypeError: an array has another type or rank.
             ValueError: an array is missing, unknown or has another shape, or a value is not valid.
+        """
+
+    @staticmethod
+    def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
+        """
+        Arrays that a batch writes: name, possible NumPy types, columns (0: four per slot), condition.
+        """
+
+    @staticmethod
+    def replay(*, scenarios: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], slots: int, episodes: numpy.typing.NDArray[numpy.uint8], inputs: numpy.typing.NDArray[numpy.uint8], rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """
+        Replay recorded games of the first scenario and write one row per step. Arguments are structs as rows of bytes: trace_episode, trace_input and trace_row of `struct_layouts`.
         """
 
     @property
@@ -248,7 +226,7 @@ class Batch:
 
     def session_log(self, id: int) -> bytes:
         """
-        Red's sessions of the episode, in order of creation: one byte each, two in a batch of any networks.
+        Red's sessions of the episode, in order of creation: `session` of `struct_layouts`, as bytes.
         """
 
     def stream_key(self, id: int) -> int:
@@ -260,6 +238,19 @@ class Batch:
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
         """
         Write the state of every game: the fields `s_*` of one trace row per game.
+        """
+
+    def play_rollout(self, *, actor: MlpActor, parameters: numpy.typing.NDArray[numpy.float32], encoder: FeatureEncoder, belief: BeliefFilter | None, steps: int, uniforms: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, critic_features: numpy.typing.NDArray[numpy.float32] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], rewards: numpy.typing.NDArray[numpy.float32], histories: numpy.typing.NDArray[numpy.uint8], returns: numpy.typing.NDArray[numpy.float64], lengths: numpy.typing.NDArray[numpy.int64], reward_weights: numpy.typing.NDArray[numpy.float32] | None, reward_scale: float) -> tuple[int, int, int]:
+        """
+        Play `steps` steps in every game with an actor, on the actor's threads.
+
+        The arrays are those of a rollout: one row per step and game, with those of one step more in `features`, `masks` and `critic_features`.
+
+        Returns:
+            Nanoseconds of the policy, of the games and of the features, summed over the threads.
+
+        Raises:
+            ValueError: an episode would end with these steps, or an array does not fit.
         """
 
     def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], final: bool = False) -> None:
@@ -270,34 +261,36 @@ class Batch:
             final: Write the last states of the last episodes that ended; autoreset same_step only.
         """
 
-    def play_rollout(self, *, actor: MlpActor, parameters: numpy.typing.NDArray[numpy.float32], encoder: FeatureEncoder, actions: Sequence[int], steps: int, uniforms: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, critic_features: numpy.typing.NDArray[numpy.float32] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], rewards: numpy.typing.NDArray[numpy.float32], histories: numpy.typing.NDArray[numpy.uint8], returns: numpy.typing.NDArray[numpy.float64], lengths: numpy.typing.NDArray[numpy.int64], reward_weights: numpy.typing.NDArray[numpy.float32] | None, reward_scale: float) -> None:
-        """
-        Play `steps` steps in every game with an actor, on the actor's threads.
+class TableBatch:
+    """Many games of any scenarios that are stepped together."""
 
-        The arrays are those of a rollout: one row per step and game, with those of one step more in `features`, `masks` and `critic_features`.
-
-        Raises:
-            ValueError: an episode would end with these steps, or an array does not fit.
-        """
-
-class ScenarioBatch:
-    """Many games of any networks that are stepped together."""
-
-    def __init__(self, *, scenarios: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], slots: int, draws_scenarios: bool, configs: numpy.typing.NDArray[numpy.uint8], outputs: dict[str, numpy.typing.NDArray[Any]], autoreset: Autoreset, knowledge: Knowledge, alignment_lambda: float, threads: int) -> None:
+    def __init__(self, *, scenarios: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], slots: int, draws_scenarios: bool, configs: numpy.typing.NDArray[numpy.uint8], outputs: dict[str, numpy.typing.NDArray[Any]], autoreset: Autoreset, knowledge: Knowledge, definition: Definition, alignment_lambda: float, threads: int) -> None:
         """
         Create a batch that writes to these arrays.
 
         Args:
-            scenarios: One scenario of `struct_layouts` per network, as rows of bytes.
+            scenarios: One row of `struct_layouts` per scenario, as rows of bytes.
             kinds: `kind_bit` of blue's kinds of actions, in the order of their indices.
             slots: Hosts in observations and in blue's actions.
-            draws_scenarios: Draw a network for every episode; else game i plays network i modulo their number.
+            draws_scenarios: Draw a scenario for every episode; else game i plays scenario i modulo their number.
             configs: One game_config of `struct_layouts` per game, as rows of bytes.
-            outputs: All arrays of `scenario_output_fields`, by name.
+            outputs: All arrays of `output_fields`, by name.
 
         Raises:
             TypeError: an array has another type or rank.
             ValueError: an array is missing, unknown or has another shape, or a value is not valid.
+        """
+
+    @staticmethod
+    def output_fields() -> list[tuple[str, list[str], int, OutputCondition]]:
+        """
+        Arrays that a batch writes: name, possible NumPy types, columns (0: four per slot), condition.
+        """
+
+    @staticmethod
+    def replay(*, scenarios: numpy.typing.NDArray[numpy.uint8], kinds: Sequence[int], slots: int, episodes: numpy.typing.NDArray[numpy.uint8], inputs: numpy.typing.NDArray[numpy.uint8], rows: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """
+        Replay recorded games of the first scenario and write one row per step. Arguments are structs as rows of bytes: trace_episode, trace_input and trace_row of `struct_layouts`.
         """
 
     @property
@@ -335,7 +328,7 @@ class ScenarioBatch:
 
     def session_log(self, id: int) -> bytes:
         """
-        Red's sessions of the episode, in order of creation: one byte each, two in a batch of any networks.
+        Red's sessions of the episode, in order of creation: `session` of `struct_layouts`, as bytes.
         """
 
     def stream_key(self, id: int) -> int:
@@ -347,6 +340,27 @@ class ScenarioBatch:
     def write_trace_rows(self, rows: numpy.typing.NDArray[numpy.uint8]) -> None:
         """
         Write the state of every game: the fields `s_*` of one trace row per game.
+        """
+
+    def play_rollout(self, *, actor: MlpActor, parameters: numpy.typing.NDArray[numpy.float32], encoder: FeatureEncoder, belief: BeliefFilter | None, steps: int, uniforms: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, critic_features: numpy.typing.NDArray[numpy.float32] | None, chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32], rewards: numpy.typing.NDArray[numpy.float32], histories: numpy.typing.NDArray[numpy.uint8], returns: numpy.typing.NDArray[numpy.float64], lengths: numpy.typing.NDArray[numpy.int64], reward_weights: numpy.typing.NDArray[numpy.float32] | None, reward_scale: float) -> tuple[int, int, int]:
+        """
+        Play `steps` steps in every game with an actor, on the actor's threads.
+
+        The arrays are those of a rollout: one row per step and game, with those of one step more in `features`, `masks` and `critic_features`.
+
+        Returns:
+            Nanoseconds of the policy, of the games and of the features, summed over the threads.
+
+        Raises:
+            ValueError: an episode would end with these steps, or an array does not fit.
+        """
+
+    def write_critic_features(self, features: numpy.typing.NDArray[numpy.float32], critic_features: numpy.typing.NDArray[numpy.float32], final: bool = False) -> None:
+        """
+        Write the input of a critic, one row per game: the given features, then TRUE_STATE_FEATURES of the true state.
+
+        Args:
+            final: Write the last states of the last episodes that ended; autoreset same_step only.
         """
 
 BELIEF_FEATURES: int = 180
@@ -473,9 +487,15 @@ class MlpActor:
     def write_logits(self, parameters: numpy.typing.NDArray[numpy.float32], features: numpy.typing.NDArray[numpy.float32], logits: numpy.typing.NDArray[numpy.float32]) -> None:
         """Write the logits of each row of features."""
 
-HISTORY_BYTES: int = 26
+SHARED_FEATURES: int = 21
 
-HISTORY_ORDER_OFFSET: int = 10
+def feature_groups() -> list[str]:
+    """Names of the groups of features, in the order of a flat row."""
+
+def slot_features() -> list[tuple[str, int]]:
+    """
+    Features of a slot after the facts of its host: names and numbers, in their order.
+    """
 
 def sample_choices(logits: numpy.typing.NDArray[numpy.float32], masks: numpy.typing.NDArray[numpy.uint8] | None, uniforms: numpy.typing.NDArray[numpy.float32], chosen: numpy.typing.NDArray[numpy.int64], log_probabilities: numpy.typing.NDArray[numpy.float32]) -> None:
     """
@@ -498,7 +518,26 @@ def ppo_loss_gradient(*, logits: numpy.typing.NDArray[numpy.float32], values: nu
 class FeatureEncoder:
     """Encodes observations and histories of many games as policy features."""
 
-    def __init__(self, *, choices: Sequence[int], observation: bool, scans: bool, decoys: bool, last_action: bool, time: bool, order: bool, clock: bool, restored: bool, horizon: int, appended: int) -> None: ...
+    def __init__(self, *, slots: int, action_kinds: Sequence[int], action_slots: Sequence[int], choices: Sequence[int], possible: numpy.typing.NDArray[numpy.uint8], fitting: numpy.typing.NDArray[numpy.uint8], misinforms: numpy.typing.NDArray[numpy.uint8], revealed_by: numpy.typing.NDArray[numpy.uint64], facts: numpy.typing.NDArray[numpy.float32], sizes: numpy.typing.NDArray[numpy.float32], groups: Sequence[str], blocks: bool, horizon: int, appended: int) -> None:
+        """
+        Encode the games of some scenarios in one layout.
+
+        Args:
+            slots: Host slots of the layout.
+            action_kinds: `kind_bit` of every action.
+            action_slots: Its slot, or -1.
+            choices: Action of each choice of the policy.
+            possible: Whether a choice can work at some time, (scenarios, choices).
+            fitting: Decoys that the host in a slot can take, as bits, (scenarios, slots).
+            misinforms: Misinforms that find a free port there, (scenarios, slots).
+            revealed_by: Slots of the hosts that reveal it, as bits, (scenarios, slots).
+            facts: Features of a slot that never change, (scenarios * slots, facts).
+            sizes: Shared features of a scenario, (scenarios, 2).
+            groups: Groups of features, among `feature_groups`.
+            blocks: Shared features, then a block per slot; else group by group.
+            horizon: Episode length behind the features of time.
+            appended: Features that the caller appends.
+        """
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
-"""Look up what a user names: objects as `module:attribute`, and the nearest of known names."""
+"""Look up what a user names: objects as `module:attribute`, names of a facade, nearest names."""
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import reduce
 from importlib import import_module
@@ -16,10 +16,6 @@ def load_object(reference: str, setting: str) -> Any:
     Args:
         reference: Module and attribute, joined by a colon; the attribute may be dotted.
         setting: Name of what the reference is for, such as `env`: subject of the error sentences.
-
-    Raises:
-        ValueError: the reference has another form, the module does not exist or raises when it is
-            imported, or it lacks the attribute.
     """
     module_name, _, attribute = reference.partition(":")
     if not is_reference(reference):
@@ -36,11 +32,7 @@ def load_object(reference: str, setting: str) -> Any:
 
 
 def load_module(name: str, setting: str) -> ModuleType:
-    """Import a module that a user names.
-
-    Raises:
-        ValueError: the module does not exist, or raises when it is imported.
-    """
+    """Import a module that a user names."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -51,6 +43,17 @@ def load_module(name: str, setting: str) -> ModuleType:
         raise _import_error(name, setting, error) from error
     except (Exception, SystemExit) as error:  # whatever the user's module raises
         raise _import_error(name, setting, error) from error
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """`__getattr__` of a package whose public names are imported on first use, from their homes."""
+
+    def get_name(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return get_name
 
 
 def is_reference(name: str) -> bool:

@@ -32,9 +32,6 @@ def require(feature: str, extra: str | None, *modules: str) -> Iterator[None]:
         extra: The extra of this package that installs them; None for its own requirements, which
             an installation without dependencies lacks.
         modules: Names of the modules.
-
-    Raises:
-        MissingExtraError: at least one module is not installed.
     """
     missing = [
         _PACKAGE_NAMES.get(module, module) for module in modules if find_spec(module) is None

@@ -7,7 +7,7 @@ Without a recording `stage` returns one shared object that does nothing (about 0
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -42,6 +42,8 @@ class StageTimes:
     """Exclusive: without the time of nested stages."""
     calls: int
     children: tuple["StageTimes", ...] = ()
+    counted: int = 0
+    """Calls that the core has counted; the recording does not pay for them."""
 
     @property
     def total(self) -> float:
@@ -97,16 +99,29 @@ class Recording:
     def enter(self, name: StageName) -> "_Node":
         """Return the node of a stage that is entered from the current stage of this thread."""
         self.entries += 1
-        try:
-            thread: _ThreadClock = self._local.thread
-        except AttributeError:
-            thread = self._thread_clock(f"thread {len(self._thread_clocks)}", "idle")
-        return thread.node.child(name)
+        return self._current_node().child(name)
+
+    def divide(self, seconds: float, shares: Mapping[StageName, float], calls: int) -> None:
+        """Move shares of the last `seconds` of the current stage to stages within it."""
+        node = self._current_node()
+        for name, share in shares.items():
+            child = node.child(name)
+            child.seconds += share * seconds
+            child.calls += calls
+            child.counted += calls
+            node.seconds -= share * seconds
 
     def finish(self) -> None:
         """Fill `threads` with the times until now."""
         now = self._clock()
         self.threads = {name: clock.times(now) for name, clock in self._thread_clocks.items()}
+
+    def _current_node(self) -> "_Node":
+        try:
+            thread: _ThreadClock = self._local.thread
+        except AttributeError:
+            thread = self._thread_clock(f"thread {len(self._thread_clocks)}", "idle")
+        return thread.node
 
     def _thread_clock(self, name: str, root: StageName) -> "_ThreadClock":
         thread = _ThreadClock(root, self._clock, self._start)
@@ -134,7 +149,7 @@ class _ThreadClock:
 class _Node:
     """One stage as entered from its parent stage, in one thread: a context manager."""
 
-    __slots__ = ("calls", "children", "name", "parent", "seconds", "thread")
+    __slots__ = ("calls", "children", "counted", "name", "parent", "seconds", "thread")
 
     def __init__(self, name: StageName, thread: _ThreadClock, parent: "_Node | None") -> None:
         self.name = name
@@ -142,6 +157,7 @@ class _Node:
         self.parent = parent
         self.seconds = 0.0
         self.calls = 0
+        self.counted = 0
         self.children: dict[StageName, _Node] = {}
 
     def child(self, name: StageName) -> "_Node":
@@ -153,7 +169,7 @@ class _Node:
 
     def times(self) -> StageTimes:
         children = tuple(child.times() for child in self.children.values())
-        return StageTimes(self.name, self.seconds, self.calls, children)
+        return StageTimes(self.name, self.seconds, self.calls, children, self.counted)
 
     def __enter__(self) -> None:
         thread = self.thread
@@ -184,14 +200,15 @@ _NO_STAGE = _NoStage()
 _recording: Recording | None = None
 
 
-def is_recording() -> bool:
-    """Whether stages are counted now."""
-    return _recording is not None
-
-
 def stage(name: StageName) -> AbstractContextManager[None]:
     """Count the time of a `with` block under a stage, nested stages excluded."""
     return _NO_STAGE if _recording is None else _recording.enter(name)
+
+
+def divide_time(seconds: float, shares: Mapping[StageName, float], calls: int) -> None:
+    """Move shares of the last `seconds` of the current stage to stages that the core has timed."""
+    if _recording is not None:
+        _recording.divide(seconds, shares, calls)
 
 
 def count_message(size: int) -> None:
@@ -203,11 +220,7 @@ def count_message(size: int) -> None:
 
 @contextmanager
 def record(clock: Callable[[], float] = time.perf_counter) -> Iterator[Recording]:
-    """Record the stages of all threads during the block.
-
-    Raises:
-        RuntimeError: another recording is active in this process.
-    """
+    """Record the stages of all threads during the block."""
     global _recording  # noqa: PLW0603
     if _recording is not None:
         raise RuntimeError("only one profile can be recorded at a time")

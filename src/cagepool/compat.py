@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cagepool import _core
-from cagepool.envs.cage2_env import Cage2Env
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.sim.names import action_name, red_move_name
+from cagepool.envs.single import Cage2Env
+from cagepool.sim.names import action_name, scenario_names
 from cagepool.types import Bools, Float64s, Observations
 
 _INSTEAD = {
@@ -125,7 +125,7 @@ class ChallengeWrapper:
         """
         moves = self.env.batch.moves[0]
         if agent == "Red":
-            return red_move_name(moves["red_kind"], moves["red_target"])
+            return scenario_names().red_move(0, moves["red_kind"], moves["red_target"])
         _check_blue(agent)
         return action_name(moves["blue_action"])
 

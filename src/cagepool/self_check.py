@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cagepool.cyborg.parity import replay_mismatches
 from cagepool.envs import make_vec
+from cagepool.parity import replay_mismatches
 from cagepool.sim.names import ACTIONS
 from cagepool.types import Float64s
 
@@ -49,11 +49,7 @@ def _run(name: str, check: Callable[[], str]) -> CheckResult:
 
 
 def check_golden_games() -> str:
-    """Replay games that were recorded from CybORG, and compare every field of every step.
-
-    Raises:
-        CheckFailedError: a field differs.
-    """
+    """Replay games that were recorded from CybORG, and compare every field of every step."""
     games = steps = 0
     for path in sorted(_GOLDEN.glob("*.npz")):
         with np.load(path) as file:
@@ -70,11 +66,7 @@ def check_golden_games() -> str:
 
 
 def check_native_batch() -> str:
-    """Play a batch with one and with two threads.
-
-    Raises:
-        CheckFailedError: the rewards depend on the threads.
-    """
+    """Play a batch with one and with two threads."""
     (first, seconds), (second, _) = _play_batch(threads=1), _play_batch(threads=2)
     if not np.array_equal(first, second):
         games = np.flatnonzero((first != second).any(0))
@@ -84,11 +76,7 @@ def check_native_batch() -> str:
 
 
 def check_workers() -> str:
-    """Play games in worker processes and compare them with the same games in this process.
-
-    Raises:
-        CheckFailedError: an observation or a reward differs.
-    """
+    """Play games in worker processes and compare them with the same games in this process."""
     if sys.platform != "linux":
         return "not supported on this system: worker processes need Linux"
     actions = np.random.default_rng(0).integers(0, len(ACTIONS), (STEPS, WORKERS))

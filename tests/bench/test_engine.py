@@ -11,7 +11,7 @@ from cagepool.bench.schema import Groups, Measurement
 from tests.bench.results import row
 
 GROUPS = {
-    *("batch", "vector", "call", "threads", "compliance", "options", "networks", "belief"),
+    *("batch", "vector", "call", "threads", "compliance", "options", "scenarios", "belief"),
     *("limit", "busy"),
 }
 
@@ -50,14 +50,14 @@ def invented_groups() -> Groups:
             *(at(40, games=4096), at(10, "outputs only", games=4096)),
             *(at(50, games=65536), at(30, "outputs only", games=65536)),
         ],
-        "networks": [
+        "scenarios": [
             contender
             for red in ATTACKERS
             for contender in (
-                at(20, red=red, network="CAGE-2, compiled"),
-                at(50, red=red, network="CAGE-2, tables"),
-                at(40, red=red, network="one of many"),
-                at(50, red=red, network="1,000 different"),
+                at(20, red=red, scenario="CAGE-2, compiled"),
+                at(50, red=red, scenario="CAGE-2, tables"),
+                at(40, red=red, scenario="one of many"),
+                at(50, red=red, scenario="1,000 different"),
             )
         ],
         "vector": [
@@ -91,7 +91,7 @@ def test_ratios_are_those_of_medians_within_a_group() -> None:
         "cost of writing outputs / step, 4096 games": 0.25,
         "cost of writing outputs / step, 65536 games": 0.6,
         **{f"cost of CAGE-2 by tables / compiled, {red}": 2.5 for red in ATTACKERS},
-        **{f"rate of 1,000 networks / one, {red}": 0.8 for red in ATTACKERS},
+        **{f"rate of 1,000 scenarios / one, {red}": 0.8 for red in ATTACKERS},
         **{
             f"microseconds per call of VectorEnv.step above Batch.step, {games} games, {red}": extra
             for games, extra in ((1, 2.5), (100, 2.5), (4096, 4.096))

@@ -42,7 +42,6 @@ def contender(name: str, seconds: float, log: list[tuple[str, int]], steps: int 
 
 
 def repetitions(measurement: Measurement) -> Repetitions:
-    assert measurement.repetitions is not None
     return measurement.repetitions
 
 

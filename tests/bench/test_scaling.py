@@ -6,11 +6,10 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
-from cagepool.bench import scaling
-from cagepool.bench.contenders import ComputingEnv, Workers
-from cagepool.bench.measure import Figures, Pace
-from cagepool.bench.scaling import KINDS, CpuTimer, ScalingConfig, measure_scaling
+from cagepool.bench import workers as scaling
+from cagepool.bench.measure import ComputingEnv, Figures, Pace, Workers
 from cagepool.bench.schema import rates
+from cagepool.bench.workers import KINDS, CpuTimer, ScalingConfig, measure_scaling
 from tests.bench.results import FakeContender
 
 RATES = {

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from cagepool.bench import system_load
-from cagepool.bench.contenders import DummyEnv
+from cagepool.bench.measure import DummyEnv
 from cagepool.bench.system_load import LoadMonitor, OtherLoad
 from cagepool.envs import WorkerVectorEnv
 

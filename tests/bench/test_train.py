@@ -71,5 +71,4 @@ def test_the_parts_of_a_training_are_measured(figures: Figures) -> None:
 def test_settings_of_the_training_are_recorded(figures: Figures) -> None:
     first = figures.groups["training"][0]
     assert first.settings["epochs"] == 4
-    assert first.repetitions is not None
     assert first.repetitions.steps_per_call == 4 * 2

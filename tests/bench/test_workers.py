@@ -6,14 +6,15 @@ from functools import partial
 import pytest
 
 from cagepool.bench import workers
-from cagepool.bench.contenders import (
+from cagepool.bench.measure import (
     BareLoops,
     DummyEnv,
+    Figures,
+    Pace,
     SharedWorkers,
     SleepingEnv,
     Workers,
 )
-from cagepool.bench.measure import Figures, Pace
 from cagepool.bench.schema import rates
 from cagepool.bench.workers import (
     StragglersConfig,

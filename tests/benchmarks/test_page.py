@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from benchmarks.page import BENCHES, FOLDER, PAGE, PROFILES, count, page, percent
+from benchmarks.page import BENCHES, FOLDER, PAGE, count, page, percent
 from cagepool.bench.schema import Measurement, write_result
 from tests.bench.results import result, row
 
@@ -24,7 +24,7 @@ def test_the_page_is_what_the_files_give() -> None:
 def test_without_files_the_page_has_no_figures(tmp_path: Path) -> None:
     text = page(tmp_path)
     assert "| CybORG, one process | \N{EN DASH} |" in text
-    assert all(f"`{name}.json`" in text for name in (*BENCHES, *PROFILES))
+    assert all(f"`{name}.json`" in text for name in BENCHES)
 
 
 def test_figures_come_from_the_files(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from benchmarks.suites.ray_training import RayConfig, measure_ray
-from cagepool.bench.contenders import DummyEnv, ray_actors
-from cagepool.bench.measure import Pace
+from cagepool.bench.measure import DummyEnv, Pace, ray_actors
 from cagepool.bench.schema import rates
 from cagepool.train.ray import cluster_connection
 from tests.train.ray.local_cluster import ignore_leaked_processes

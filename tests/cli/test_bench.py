@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 
 from cagepool.bench import BENCHES
+from cagepool.bench.measure import Pace
 from cagepool.bench.schema import BenchResult, read_result, write_result
 from cagepool.cli import bench as command
 from tests.bench.results import result
@@ -26,7 +27,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def done(out: Path) -> "subprocess.CompletedProcess[str]":
-    return cagepool("bench", "engine", "--quick", "--out", str(out))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cagepool.bench.QUICK", Pace(repetitions=2, seconds=1e-4))
+        return cagepool("bench", "engine", "--quick", "--out", str(out))
 
 
 @pytest.fixture(scope="module")
@@ -149,9 +152,19 @@ def test_a_new_run_is_compared_with_an_earlier_one(
 ) -> None:
     first, *others = measured.groups["call"]
     assert first.repetitions is not None
-    seconds = [10_000 * one for one in first.repetitions.seconds]
-    slower = structs.replace(first, repetitions=structs.replace(first.repetitions, seconds=seconds))
-    again = structs.replace(measured, groups={**measured.groups, "call": [slower, *others]})
+    earlier, later = (
+        structs.replace(
+            first,
+            repetitions=structs.replace(
+                first.repetitions, seconds=[factor * (1 + number / 1000) for number in range(15)]
+            ),
+        )
+        for factor in (1.0, 10.0)
+    )
+    write_result(
+        structs.replace(measured, groups={**measured.groups, "call": [earlier, *others]}), out
+    )
+    again = structs.replace(measured, groups={**measured.groups, "call": [later, *others]})
     monkeypatch.setattr(command, "run_bench", lambda *_, **__: again)
     monkeypatch.setattr(command, "print_bench_result", lambda *_: None)
 

@@ -1,9 +1,12 @@
 """`cagepool doctor` describes an installation with and without its extras, and checks it."""
 
 import re
+import sys
 import tomllib
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +20,8 @@ from tests.golden import ship
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # A distribution and its module are absent: neither metadata nor an import finds them.
-WITHOUT = """
-import sys
+BLIND = """
 from importlib.machinery import PathFinder
-
-ABSENT = {absent!r}
 
 class Blind(PathFinder):
     @classmethod
@@ -35,7 +35,11 @@ class Blind(PathFinder):
         for found in PathFinder.find_distributions(*args):
             if found.name.lower().replace("-", "_") not in ABSENT:
                 yield found
-
+"""
+WITHOUT = """
+import sys
+ABSENT = {absent!r}
+{blind}
 sys.meta_path = [Blind if finder is PathFinder else finder for finder in sys.meta_path]
 import cagepool.self_check
 cagepool.self_check.CHECKS = {{"golden games": cagepool.self_check.check_golden_games}}
@@ -90,10 +94,18 @@ def test_the_whole_diagnosis_of_a_sound_installation_passes() -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
+@pytest.mark.usefixtures("_quick")
 def test_an_extra_that_is_absent_is_named_with_its_remedy(
-    absent: list[str], extras: set[str], remedy: str
+    absent: list[str], extras: set[str], remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = python("-c", WITHOUT.format(absent=absent), "doctor", CAGEPOOL_CYBORG="")
+    names: dict[str, Any] = {"ABSENT": absent}
+    exec(BLIND, names)
+    finders = [names["Blind"] if finder is PathFinder else finder for finder in sys.meta_path]
+    monkeypatch.setattr(sys, "meta_path", finders)
+    for module in absent:
+        monkeypatch.setitem(sys.modules, module, None)
+
+    done = cagepool("doctor")
 
     assert (done.returncode, done.stderr) == (0, "")
     lines = extra_lines(done.stdout)
@@ -106,7 +118,7 @@ def test_an_extra_that_is_absent_is_named_with_its_remedy(
 def test_a_diagnosis_needs_no_extra_at_all() -> None:
     absent = ["tyro", "rich", "torch", "psutil", "scipy", "matplotlib", "jinja2", "ray"]
 
-    done = python("-c", WITHOUT.format(absent=absent), "doctor", CAGEPOOL_CYBORG="")
+    done = python("-c", WITHOUT.format(absent=absent, blind=BLIND), "doctor", CAGEPOOL_CYBORG="")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "pip install tyro rich torch tensorboard" not in done.stdout  # tensorboard is there

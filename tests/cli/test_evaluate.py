@@ -9,6 +9,7 @@ import pytest
 from cagepool.cli import evaluate as command
 from cagepool.cli.main import run
 from cagepool.cyborg import locate
+from cagepool.evaluate import protocol
 from cagepool.evaluate.rollout import NativeEngine
 from tests.cli.command import cagepool, python
 from tests.evaluate.folders import add_checkpoint, make_run
@@ -119,7 +120,8 @@ def test_scores_in_cyborg_are_printed_beside_native_ones(
             pass
 
     monkeypatch.setattr(command, "CybORGEngine", Stand)
-    monkeypatch.setattr(command, "EPISODES", {"native": 50, "cyborg": 20})
+    monkeypatch.setattr(command, "EPISODES", {"cyborg": 20})
+    monkeypatch.setattr(protocol, "EPISODES", 50)
 
     assert run(["evaluate", str(folder), "--env", "cyborg"]) == 0
 

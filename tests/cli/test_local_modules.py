@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import cagepool
+from tests.cli.command import cagepool, cagepool_process
 
 TINY = """
 import gymnasium as gym
@@ -72,6 +72,6 @@ def test_the_current_folder_is_searched_only_for_modules_that_the_user_names(
 ) -> None:
     (tmp_path / "safetensors.py").write_text("raise SystemExit('taken')", encoding="utf-8")
 
-    done = cagepool("play", "--episodes", "2", "--max-steps", "2", cwd=tmp_path)
+    done = cagepool_process("play", "--episodes", "2", "--max-steps", "2", cwd=tmp_path)
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -11,6 +11,7 @@ import pytest
 
 from cagepool.cli import EXIT_BROKEN_PIPE
 from tests.cli.command import cagepool
+from tests.environment import LIMIT_S
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,12 @@ def test_a_closed_pipe_ends_the_command_quietly(
     command = [sys.executable, *([] if is_buffered else ["-u"]), "-m", "cagepool", *arguments]
     environment = {name: os.environ[name] for name in os.environ if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
-        command, env=environment, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60
+        command,
+        env=environment,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=LIMIT_S,
     )
     os.close(writer)
 

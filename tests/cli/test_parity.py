@@ -9,7 +9,7 @@ import pytest
 
 from cagepool.cli import parity as command
 from cagepool.cli.main import run
-from cagepool.cyborg.parity import (
+from cagepool.parity import (
     Cell,
     CellResult,
     Mismatch,
@@ -114,11 +114,11 @@ def test_json_has_the_same_counts(capsys: pytest.CaptureFixture[str]) -> None:
         (("--scenario", "no/such"), ".*no/such.*"),
         (
             ("--scenario", f"{SCENARIOS}/odd_gates.yaml", "--red", "b_line"),
-            "--red must be able to play a network, but B_lineAgent .*",
+            "--red must be able to play a scenario, but B_lineAgent .*",
         ),
         (
             ("--scenario", str(SCENARIOS), "--out", "a.npz"),
-            "--out must be of one network, as a trace is, got 23 networks",
+            "--out must be of one scenario, as a trace is, got 23 scenarios",
         ),
         (("--checkout", "/"), "a checkout of CAGE Challenge 2 must hold CybORG, got /"),
     ],

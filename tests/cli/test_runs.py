@@ -11,11 +11,11 @@ from cagepool.cli.main import run
 from cagepool.evaluate import Trial
 from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.protocol import evaluate
-from cagepool.evaluate.resolve import resolve_policy
+from cagepool.policy.load import load
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision, training_folder, write_decisions
-from cagepool.sim.orders import ALL_ORDERS
-from tests.evaluate.folders import CHECKS, make_run
+from cagepool.sim.compliance import ALL_ORDERS
+from tests.evaluate.folders import EVALUATIONS, make_run
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +25,10 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluated(path: Path) -> float:
-    blue = resolve_policy(str(path))
-    result = evaluate(blue, Trial(episodes=5, edition=blue.edition()))
+    blue = load(str(path))
+    result = evaluate(blue, Trial(episodes=5, edition=blue.edition))
     games = record_games(result.trial, result.statistics)
     runs.write_evaluation(path, result.to_file(), games, is_last=False)
-    assert result.table.total
     return result.table.total.mean
 
 
@@ -125,8 +124,8 @@ def _no_column(folder: Path) -> None:
 
 
 def _fifo(folder: Path) -> None:
-    (folder / "checks.csv").unlink()
-    os.mkfifo(folder / "checks.csv")
+    (folder / "evaluations.csv").unlink()
+    os.mkfifo(folder / "evaluations.csv")
 
 
 def _bad_evaluation(folder: Path) -> None:
@@ -138,16 +137,16 @@ def _bad_evaluation(folder: Path) -> None:
     [
         (_no_config, "a run must be a folder with config.json, runs/bad has none"),
         (_cut, "runs/bad/config.json is damaged: "),
-        (_newer, "runs/bad/config.json has format 9, this cagepool reads up to 2"),
+        (_newer, "runs/bad/config.json has format 9, this cagepool reads up to 1"),
         (
             _without_settings,
-            "runs/bad/config.json is damaged: object missing required field",
+            "runs/bad/config.json is damaged: expected `object`, got `str`",
         ),
         (_bad_table, "runs/bad/metrics.csv is damaged: could not convert string to float: 'many'"),
         (_infinite, "runs/bad/metrics.csv is damaged: episodes must be at least 0, got 'inf'"),
         (_deep, "runs/bad/evaluation.json is damaged: "),
         (_no_column, "runs/bad/metrics.csv is damaged: it has no column episodes"),
-        (_fifo, "runs/bad/checks.csv must be a regular file, it is a FIFO"),
+        (_fifo, "runs/bad/evaluations.csv must be a regular file, it is a FIFO"),
         (
             _bad_evaluation,
             "runs/bad/evaluation.json is damaged: object missing required field",
@@ -172,7 +171,7 @@ def test_a_damaged_folder_is_listed_with_its_fault_beside_the_others(
 def test_a_run_without_an_update_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     folder = make_run(Path("runs/new"))
     (folder / runs.METRICS).unlink()
-    runs.TableWriter(folder / runs.CHECKS, CHECKS).close()
+    runs.TableWriter(folder / runs.EVALUATIONS, EVALUATIONS).close()
 
     (row,) = (line.split() for line in listed(capsys) if line.startswith("  runs/"))
 

@@ -1,4 +1,4 @@
-"""`cagepool scenario`: which networks can be played, random networks, suites."""
+"""`cagepool scenario`: which scenarios can be played, random scenarios, suites."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def test_a_folder_is_listed_with_the_reds_that_can_play(capsys: pytest.CaptureFi
 
 def test_a_suite_is_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "check", "cage2/entry:test")
-    assert text.startswith("100 networks of 13 hosts")
+    assert text.startswith("100 scenarios of 13 hosts")
     assert "B_lineAgent can play 63 of 100" in text
 
 
@@ -60,15 +60,15 @@ def test_a_refused_file_is_reported_beside_others(
     assert refused["refused"].endswith("Agents must be a mapping, got 7")
 
 
-def test_a_network_is_generated_into_a_file(
+def test_a_scenario_is_generated_into_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "office.yaml"
     flags = ["--seed", "3", "--users", "4", "4", "--subnets", "2", "5", "--red", "meander"]
     text = printed(capsys, "generate", "--out", str(out), *flags)
-    network = Scenario.load(out)
-    assert network == Scenario.generate(3, users=4, subnets=(2, 5), reds=["meander"])
-    assert f"office: {len(network.hosts)} hosts" in text
+    scenario = Scenario.load(out)
+    assert scenario == Scenario.generate(3, users=4, subnets=(2, 5), reds=["meander"])
+    assert f"office: {len(scenario.hosts)} hosts" in text
     assert run(["scenario", "generate", "--out", str(out)]) == 2
     assert "must be saved to a new file" in capsys.readouterr().err
 
@@ -101,7 +101,7 @@ def test_wrong_calls_are_one_sentence(
     assert f"cagepool: {sentence}" in capsys.readouterr().err
 
 
-def test_a_network_is_shown_host_by_host(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenario_is_shown_host_by_host(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "show", str(FOLDER / "odd_gates.yaml"))
     assert "red enters at    User0" in text
     assert "B_lineAgent      cannot play: " in text
@@ -113,7 +113,7 @@ def test_a_network_is_shown_host_by_host(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("name", ["tiny", "flat", "wide64"])
-def test_a_network_is_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
+def test_a_scenario_is_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
     source = str(FOLDER / f"{name}.yaml")
     for suffix in ("svg", "png", "html"):
         printed(capsys, "show", source, "--out", str(tmp_path / f"x.{suffix}"))
@@ -128,8 +128,8 @@ def test_a_network_is_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path, 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "show needs one network, got 0"),
-        (("cage2/users:test",), "show needs one network, got 100"),
+        ((), "show needs one scenario, got 0"),
+        (("cage2/users:test",), "show needs one scenario, got 100"),
         (("cage2", "--out", "x.jpeg"), r"out must be a file \*.svg, \*.png or \*.html"),
         (("cage2", "--out", "no/folder/x.svg"), "must be a writable file"),
     ],

@@ -1,12 +1,15 @@
 """`cagepool study`, as a user calls it."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from cagepool.cli.main import run
 from cagepool.runs.study_schema import read_results
+from cagepool.study.config import read_study
+from cagepool.study.study import create_or_open
 from tests.cli.command import cagepool
 from tests.cli.short_training import Capture
 
@@ -166,6 +169,34 @@ def test_a_wrong_call_is_refused_in_one_sentence(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
+def test_the_printed_command_resumes_a_study_with_an_own_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reward = tmp_path / "failing.py"
+    reward.write_text("def reward(step): return step.reward if len(step.ids) != 7 else 1 / 0\n")
+    with pytest.raises(SystemExit):
+        run(["study", "--seeds", "2", *SHORT, "--reward", "failing:reward", "--out", "s"])
+    (hint,) = re.findall("resume with: cagepool (.*)", capsys.readouterr().out)
+    reward.write_text("def reward(step): return step.reward\n")
+    assert run(shlex.split(hint)) == 0
+
+
+@pytest.mark.parametrize("name", ["study.toml", "out"])
+def test_code_that_a_file_or_folder_names_must_be_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(
+        FILE.replace("plain = {}", 'plain = { env.reward = "a:b" }')
+    )
+    create_or_open(tmp_path / "out", read_study(tmp_path / "study.toml"))
+    assert run(["study", name]) == 2
+    sentence = f"{name} names code to be called, a:b: if you trust it, add --allow-code a:b"
+    assert capsys.readouterr().err == f"cagepool: {sentence}\n"
+
+
 @pytest.mark.soak
 def test_a_failing_run_is_named_and_the_exit_code_says_so(tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(
@@ -175,9 +206,10 @@ def test_a_failing_run_is_named_and_the_exit_code_says_so(tmp_path: Path) -> Non
     (tmp_path / "study.toml").write_text(
         FILE.replace("plain = {}", 'plain = {}\nbad = { env.reward = "failing:reward" }')
     )
-    done = cagepool("study", "study.toml", "--out", "out", cwd=tmp_path)
+    allowed = ("--allow-code", "failing:reward")
+    done = cagepool("study", "study.toml", "--out", "out", *allowed, cwd=tmp_path)
     assert done.returncode == 1
     assert "failed: bad, seed 0: " in done.stdout
     assert "no reward" in done.stdout
-    assert "2 runs failed; resume with: cagepool study out" in done.stdout
+    assert "2 runs failed; resume with: cagepool study out --allow-code" in done.stdout
     assert len(read_results(tmp_path / "out").editions[0].settings) == 2

@@ -15,14 +15,17 @@ import pytest
 
 from cagepool import runs
 from cagepool.cli.main import run
-from cagepool.evaluate.load import load
+from cagepool.policy.load import load
 from cagepool.train.config import TrainConfig
 from tests.cli.command import PLAIN
 from tests.cli.short_training import SHORT_FLAGS, Capture
-from tests.environment import environ_without_coverage
+from tests.environment import LIMIT_S, environ_without_coverage
 from tests.train.run_results import run_results
 
 ENDLESS = ("--total-episodes", "1000000", "--checkpoint-seconds", "1000000")
+TABLE_WORDS = (
+    *("of 1,000,000", "steps/s", "return", "wasted fixes per episode", "evaluation", "losses"),
+)
 LIMITED_FILE_SIZE = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
@@ -95,14 +98,13 @@ def test_a_terminal_shows_a_live_table_and_an_interrupt_writes_a_checkpoint(tmp_
         | {"TERM": "xterm"},
     ) as process:
         os.close(process_end)
-        output = read_terminal(terminal, until="losses")
+        output = read_terminal(terminal, until=TABLE_WORDS)  # some need an episode to end
         process.send_signal(signal.SIGINT)
         output += read_terminal(terminal)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LIMIT_S)
 
     assert (process.returncode, errors) == (130, b"")
-    for words in ("of 1,000,000", "steps/s", "return", "wasted fixes per episode", "evaluation"):
-        assert words in output
+    assert all(words in output for words in TABLE_WORDS)
     assert "\x1b[" in output
     assert f"stopped; resume with: cagepool train --resume {path}" in output
     last = runs.open_run(path).checkpoint("last")
@@ -110,10 +112,10 @@ def test_a_terminal_shows_a_live_table_and_an_interrupt_writes_a_checkpoint(tmp_
     assert not last.state["finished"]
 
 
-def read_terminal(terminal: int, until: str | None = None) -> str:
-    """Output on a terminal until it contains some text, or the process has closed it."""
+def read_terminal(terminal: int, until: tuple[str, ...] = ()) -> str:
+    """Output on a terminal until it contains all words, or the process has closed it."""
     text = ""
-    while until is None or until not in text:
+    while not until or not all(words in text for words in until):
         try:
             text += os.read(terminal, 4096).decode(errors="replace")
         except OSError:  # Linux: the other end is closed
@@ -126,7 +128,7 @@ def test_a_full_disk_is_reported_and_leaves_a_checkpoint(tmp_path: Path) -> None
     path = tmp_path / "run"
     settings = ("train", *SHORT_FLAGS, "--total-episodes", "1000000", "--checkpoint-seconds", "0.1")
     with start_python("-c", LIMITED_FILE_SIZE, *settings, "--out", str(path)) as process:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LIMIT_S)
 
     assert process.returncode == 1
     (sentence,) = errors.splitlines()
@@ -225,5 +227,5 @@ def test_other_environments_can_be_trained(tmp_path: Path, env: str, backend: st
 
     metrics = runs.open_run(path).metrics()
     assert metrics["episodes"][-1] == 25
-    assert len(runs.open_run(path).checks()["score"]) >= 1
+    assert len(runs.open_run(path).evaluations()["score"]) >= 1
     assert load(path).act([[0.0, 0.0, 0.0, 0.0]]).shape == (1,)

@@ -123,7 +123,7 @@ def make_newer(path: Path) -> None:
     [
         (cut_state, "state.json is damaged"),
         (flip_a_byte, "its weights are not those that were saved"),
-        (make_newer, "has format 99, this cagepool reads up to 2"),
+        (make_newer, "has format 99, this cagepool reads up to 1"),
         (lambda path: (path / runs.CONFIG).unlink(), "must be a folder with config.json"),
         (lambda path: (path / runs.METRICS).write_text("update\nx\n"), "metrics.csv is damaged"),
     ],

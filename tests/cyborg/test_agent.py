@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cagepool.cyborg import CybORGAgent, locate
+from cagepool.cyborg import locate
 from cagepool.evaluate import Trial
-from cagepool.evaluate.load import load
 from cagepool.evaluate.rollout import game_seeds, start_games
+from cagepool.integrations import CybORGAgent
+from cagepool.policy.load import load
 from cagepool.sim.names import OFFICIAL_REDS
 from tests.evaluate.folders import make_run
 

@@ -267,7 +267,7 @@ def test_a_restored_mail_server_shows_its_edition(edition: str, version: Process
 def test_the_ot_service_is_listed_while_it_runs() -> None:
     batch = start_batch(1, seed=3, red="b_line")
     assert process_names(batch, "Op_Server0") == ["sshd", "OTService", "VelociraptorClient"]
-    while batch.true_state["ot_running"][0]:
+    while batch.true_state["ot_running"][0].any():
         play_step(batch, "Sleep")
     assert "OTService" not in process_names(batch, "Op_Server0")
     play_step(batch, "Restore Op_Server0")
@@ -339,15 +339,15 @@ def test_addresses_and_process_ids_last_for_an_episode() -> None:
 @given(seed=SEEDS)
 def test_subnets_are_three_small_networks_and_hosts_live_in_theirs(seed: int) -> None:
     state = true_state_dict(start_batch(1, seed), 0)
-    networks: dict[IPv4Network, set[str]] = {}
+    subnets: dict[IPv4Network, set[str]] = {}
     for host in HOSTS:
         loopback, own = state[host]["Interface"][-2:]
         assert loopback["IP Address"] == IPv4Address("127.0.0.1")
         assert own["IP Address"] in list(own["Subnet"].hosts())
         assert own["Subnet"].prefixlen == 28
         assert own["Subnet"].subnet_of(IPv4Network("10.0.0.0/16"))
-        networks.setdefault(own["Subnet"], set()).add(host[:2])
-    assert sorted(map(sorted, networks.values())) == [["De", "En"], ["Op"], ["Us"]]
+        subnets.setdefault(own["Subnet"], set()).add(host[:2])
+    assert sorted(map(sorted, subnets.values())) == [["De", "En"], ["Op"], ["Us"]]
     assert len({state[host]["Interface"][-1]["IP Address"] for host in HOSTS}) == len(HOSTS)
 
 

@@ -125,7 +125,7 @@ def test_the_true_state_has_the_native_layout_and_is_a_copy(env: CybORGEnv) -> N
     copy = true_state.copy()
     env.step(action_index("DecoyApache Defender"))
 
-    assert (true_state.shape, true_state.dtype) == ((), dtypes.TRUE_STATE)
+    assert (true_state.shape, true_state.dtype) == ((), dtypes.true_state(13))
     assert true_state == copy
     assert env.true_state()["decoys"][0] == 1
     assert env.true_state_dict()["Defender"]["System info"]["Hostname"] == "Defender"

@@ -72,8 +72,8 @@ class ForcedCybORG:
             return import_module("CybORG.Shared.Actions").Sleep()
         make = getattr(abstract, RED_KINDS[kind])
         if kind == _core.RedKind.SWEEP:
-            networks = self.cyborg.environment_controller.state.subnet_name_to_cidr
-            return make(session=0, agent="Red", subnet=networks[SUBNETS[target]])
+            subnets = self.cyborg.environment_controller.state.subnet_name_to_cidr
+            return make(session=0, agent="Red", subnet=subnets[SUBNETS[target]])
         if kind in (_core.RedKind.ESCALATE, _core.RedKind.IMPACT):
             return make(session=0, agent="Red", hostname=HOSTS[target])
         address = self.cyborg.get_ip_map()[HOSTS[target]]

@@ -102,8 +102,7 @@ def test_a_wrong_setting_is_refused_before_cyborg_is_looked_for(
 
 def test_importing_the_package_imports_nothing_of_cyborg() -> None:
     program = (
-        "import sys, cagepool.cyborg, cagepool.cyborg.parity;"
-        "print(*({'CybORG', 'gym'} & {*sys.modules}))"
+        "import sys, cagepool.cyborg, cagepool.parity;print(*({'CybORG', 'gym'} & {*sys.modules}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
-from cagepool.envs.cage2_env import GameSettings
 from cagepool.envs.make import Backend
+from cagepool.envs.settings import EnvKeywords
 from cagepool.envs.vector_args import Autoreset
 
 AnyVectorEnv: TypeAlias = VectorEnv[Any, Any, Any]
@@ -24,12 +24,12 @@ MODES = ("next_step", "same_step", "disabled")
 HORIZON = 7
 
 
-def native(num_envs: int, mode: str, **settings: Unpack[GameSettings]) -> AnyVectorEnv:
+def native(num_envs: int, mode: str, **settings: Unpack[EnvKeywords]) -> AnyVectorEnv:
     return NativeVectorEnv(num_envs, autoreset=AutoresetMode[mode.upper()], **settings)
 
 
 def other(backend: Backend) -> Callable[..., AnyVectorEnv]:
-    def make(num_envs: int, mode: Autoreset, **settings: Unpack[GameSettings]) -> AnyVectorEnv:
+    def make(num_envs: int, mode: Autoreset, **settings: Unpack[EnvKeywords]) -> AnyVectorEnv:
         return make_vec(num_envs, backend=backend, autoreset=mode, **settings)
 
     return make

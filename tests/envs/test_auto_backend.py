@@ -1,10 +1,8 @@
 """Backend `auto` follows its measurement, and tries an environment only if that matters."""
 
-import re
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ import psutil
 import pytest
 
 from cagepool import make_vec
-from cagepool.bench.contenders import ComputingEnv, DummyEnv
+from cagepool.bench.measure import ComputingEnv, DummyEnv
 from cagepool.envs import auto_backend
 from cagepool.envs.auto_backend import StepCost
 from cagepool.envs.workers.shared_memory import missing_system_calls
@@ -258,11 +256,3 @@ def test_an_environment_that_fails_in_its_trial_is_closed_and_left_to_workers(
     set_times(monkeypatch, lambda *_: (1.0, 2.0))
     assert auto_backend.choose_backend([lambda: env] * 3) == "workers"
     assert env.closed
-
-
-def test_the_page_states_the_costs_that_are_reckoned_with() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "own-environments.md").read_text()
-    for name, cost in auto_backend.COSTS.items():
-        (line,) = (line for line in page.splitlines() if re.match(rf"\| `{name}`.*`c` \+", line))
-        numbers = [float(word) for word in re.findall(r"\d+\.?\d*", line)]
-        assert numbers == pytest.approx([1e6 * cost.fixed_s, 1e6 * cost.per_env_s])  # microseconds

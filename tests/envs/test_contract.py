@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from cagepool.envs.cage2_env import GameSettings
+from cagepool.envs.settings import EnvKeywords
 from tests.envs.contract import (
     BACKENDS,
     HORIZON,
@@ -37,7 +37,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 def test_the_trajectory_is_that_of_single_environments(
     make: Make, mode: str, red: str, order: str | None
 ) -> None:
-    settings: GameSettings = {"red": red, "order": order, "max_steps": HORIZON, "green": True}
+    settings: EnvKeywords = {"red": red, "order": order, "max_steps": HORIZON, "green": True}
     actions = actions_for(5, 4 * HORIZON)
     envs, reference = make(5, mode, **settings), sync(5, mode, **settings)
 

@@ -1,5 +1,6 @@
 """`make_vec` makes what it is asked for, and refuses what would be ignored."""
 
+import sys
 from dataclasses import fields
 from functools import partial
 from inspect import signature
@@ -11,14 +12,12 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from cagepool import make, make_vec
-from cagepool.bench.contenders import ComputingEnv, DummyEnv
+from cagepool.bench.measure import ComputingEnv, DummyEnv
 from cagepool.envs import Cage2Env, NativeVectorEnv, WorkerVectorEnv, auto_backend
-from cagepool.envs.cage2_env import GameSettings, ObservationSettings
-from cagepool.envs.make import MakeSettings
-from cagepool.envs.step_hooks import HookSettings
+from cagepool.envs.settings import ENV_SETTINGS, VEC_SETTINGS, EnvSettings
 from cagepool.envs.workers.pool import PoolConfig
 from cagepool.errors import EnvironmentFault
-from cagepool.sim import BatchConfig
+from cagepool.scenarios import CAGE2
 from tests.envs.contract import assert_same
 from tests.envs.workers.toy_envs import Checksummed
 
@@ -126,11 +125,12 @@ def test_what_would_be_ignored_or_is_wrong_is_refused(
     [
         (
             {"max_step": 5},
-            r"^unknown setting max_step, did you mean max_steps\? the settings are red, max_steps,",
+            r"^unknown setting max_step, did you mean max_steps\? the settings are red, edition,",
         ),
         ({"max_step": 5, "backend": "sync"}, r"^unknown setting max_step, did you mean max_steps"),
         ({"env": Checksummed, "worker": 2}, r"^unknown setting worker, did you mean workers\?"),
         ({"blue": "me"}, "^unknown setting blue, the settings are red,"),
+        ({"autorest": "disabled"}, r"^unknown setting autorest, did you mean autoreset\?"),
         ({"red": "mix", "red_agent": "sleep"}, "^red must be given once, got red and red_agent$"),
         (
             {"max_steps": 5, "max_episode_steps": 6},
@@ -167,17 +167,46 @@ def test_an_environment_instead_of_a_function_is_refused(backend: Any, in_list: 
 
 def test_help_shows_every_setting_with_its_default() -> None:
     parameters = signature(make_vec).parameters
-    for kind in (BatchConfig, PoolConfig):
+    for kind in (EnvSettings, PoolConfig):
         for setting in fields(kind):
             assert parameters[setting.name].default == setting.default, setting.name
-            assert f"{setting.name}: " in (make_vec.__doc__ or "")
-    hooks = {*HookSettings.__annotations__, "render_mode", "statistics"}
-    assert hooks <= {*parameters}
-    assert {*MakeSettings.__annotations__} <= {*parameters}
-    assert {*signature(make).parameters} == {
-        *GameSettings.__annotations__, *HookSettings.__annotations__,
-        *ObservationSettings.__annotations__, "render_mode", "settings",
+    own = ("num_envs", "n_envs", "env", "backend", "autoreset", "copy")
+    assert {*parameters} == {*own, *VEC_SETTINGS, "settings"}
+    for name in parameters:
+        assert f"        {name}: " in (make_vec.__doc__ or ""), name
+
+
+def test_the_keywords_of_an_environment_are_its_settings() -> None:
+    assert {*ENV_SETTINGS} == {f.name for f in fields(EnvSettings)} - {"autoreset", "threads"}
+    assert {*VEC_SETTINGS} - {*ENV_SETTINGS} == {
+        *(f.name for f in fields(PoolConfig) if f.name != "autoreset"), "statistics", "threads",
     }  # fmt: skip
+
+
+def test_make_vec_hands_on_every_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["cagepool.envs.make"]  # the package has a function of this name
+    monkeypatch.setattr(module, "NativeVectorEnv", lambda *_, **keywords: keywords)
+    given = {name: object() for name in ENV_SETTINGS} | {"scenario": CAGE2, "threads": 7}
+    received: Any = make_vec(2, **given, copy=False)  # type: ignore[call-overload]
+    expected = {"autoreset": "next_step", "copy": False, "statistics": True, "scenario": (CAGE2,)}
+    assert received == given | expected
+
+
+@pytest.mark.parametrize("keywords", [{"num_envs": 4}, {"n_envs": 4}])
+def test_the_number_of_environments_has_two_names(keywords: Any) -> None:
+    assert make_vec(**keywords).num_envs == 4
+
+
+@pytest.mark.parametrize(
+    ("keywords", "sentence"),
+    [
+        ({"num_envs": 4, "n_envs": 4}, "^num_envs must be given once, got num_envs and n_envs$"),
+        ({}, "^num_envs, the number of environments, must be given, got none$"),
+    ],
+)
+def test_the_number_of_environments_is_given_once(keywords: Any, sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        make_vec(**keywords)
 
 
 def test_make_gives_one_game_without_wrappers() -> None:
@@ -187,8 +216,8 @@ def test_make_gives_one_game_without_wrappers() -> None:
     assert_same(env.reset(seed=5)[0], many.reset(seed=5)[0][0])
     assert_same(env.step(7)[0], many.step([7])[0][0])
     with pytest.raises(TypeError, match="unknown setting max_step, did you mean max_steps"):
-        make(max_step=5)
-    assert make(red_agent="sleep").batch.config.red == "sleep"
+        make(max_step=5)  # type: ignore[call-arg]
+    assert make(red_agent="sleep").batch.config.red == "sleep"  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
 from cagepool.sim import TrueState
-from cagepool.sim.names import RED_AGENTS, red_action_index, red_move_name
+from cagepool.sim.names import RED_AGENTS, red_action_index, scenario_names
 from tests.envs.contract import HORIZON, MODES, actions_for, assert_same, everything, started
 
 TASKS = Path("/proc/self/task")
@@ -65,7 +65,10 @@ def played_with(row: Any) -> NativeVectorEnv:
 def test_red_plays_the_actions_it_is_given() -> None:
     envs = started(2, red="given")
     envs.step([0, 0], [red_action_index("DiscoverRemoteSystems User"), 0])
-    moves = [red_move_name(move["red_kind"], move["red_target"]) for move in envs.batch.moves]
+    moves = [
+        scenario_names().red_move(0, move["red_kind"], move["red_target"])
+        for move in envs.batch.moves
+    ]
     assert moves == ["DiscoverRemoteSystems User", "Sleep"]
     with pytest.raises(ValueError, match="red_actions must be given"):
         envs.step([0, 0])

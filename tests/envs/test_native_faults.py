@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cagepool import make_vec
 from cagepool.envs import NativeVectorEnv
+from tests.environment import LIMIT_S
 from tests.envs.contract import actions_for, everything, play, started
 
 
@@ -186,4 +187,4 @@ def test_a_forked_child_can_step_and_close() -> None:
         "envs.close()\n"
         "if child: assert os.waitpid(child, 0)[1] == 0\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=LIMIT_S)

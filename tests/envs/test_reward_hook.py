@@ -12,7 +12,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 import cagepool
 from cagepool import make_vec
 from cagepool.envs import FeatureVectorEnv, RewardStep
-from cagepool.sim.features import FeatureConfig
+from cagepool.sim.encoder import FeatureConfig
 from cagepool.sim.names import HOSTS, action_index
 from cagepool.sim.rewards import REWARD_PARTS
 from cagepool.types import Float64s

@@ -1,4 +1,4 @@
-"""Environments of other networks than CAGE-2's: one network, several, files, drawn per episode."""
+"""Environments of scenarios: one, several, files, drawn per episode."""
 
 import pickle
 from collections.abc import Callable
@@ -16,10 +16,10 @@ import cagepool
 from cagepool import Scenario, make_vec
 from cagepool.envs import Cage2Env, NativeVectorEnv
 from cagepool.envs.feature_wrapper import FeatureVectorEnv
+from cagepool.render.drawing import MARGIN, PANEL_HEIGHT
+from cagepool.render.plan import CARD, CELL, COLORS, wide_layout
 from cagepool.scenarios import CAGE2, Layout
-from cagepool.sim.features import FeatureConfig
-from cagepool.sim.frames import MARGIN, PANEL_HEIGHT
-from cagepool.sim.network_layout import CARD, CELL, COLORS, wide_layout
+from cagepool.sim.encoder import FeatureConfig
 from tests.envs.contract import BACKENDS, MODES, AnyVectorEnv, assert_same, play, sync
 from tests.scenarios.files import FOLDER, SAMPLES, sample
 from tests.sim.games import SEEDS
@@ -80,7 +80,7 @@ def test_processes_play_the_same_games(backend: str, case: str) -> None:
         envs.close()
 
 
-def test_true_states_of_different_networks_come_from_workers() -> None:
+def test_true_states_of_different_scenarios_come_from_workers() -> None:
     with make_vec(4, backend="workers", scenario=FEW, true_state="every", workers=1) as envs:
         envs.reset(seed=0)
         states = envs.true_state
@@ -89,7 +89,7 @@ def test_true_states_of_different_networks_come_from_workers() -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_spaces_of_one_network_are_those_of_cyborg(name: str) -> None:
+def test_spaces_of_one_scenario_are_those_of_cyborg(name: str) -> None:
     scenario = sample(name)
     env = Cage2Env(scenario=scenario, red=playable_red(scenario))
     assert env.observation_space.shape == (4 * len(scenario.hosts),)
@@ -99,7 +99,7 @@ def test_spaces_of_one_network_are_those_of_cyborg(name: str) -> None:
     assert env.scenario == scenario
 
 
-def test_a_host_keeps_its_slot_in_all_networks() -> None:
+def test_a_host_keeps_its_slot_in_all_scenarios() -> None:
     envs = started(4, FEW, red="SleepAgent")
     layout = Layout.of(FEW)
     assert envs.single_observation_space.shape == (4 * len(layout.slots),)
@@ -166,7 +166,7 @@ def test_results_do_not_depend_on_the_layout(seed: int, red: str) -> None:
         assert own[1][0] == padded[1][1]
 
 
-def test_each_episode_draws_its_network() -> None:
+def test_each_episode_draws_its_scenario() -> None:
     envs = started(64, FEW, scenario_per="episode", max_steps=2, red="SleepAgent")
     drawn = []
     for _ in range(40):
@@ -184,7 +184,7 @@ def test_gymnasium_accepts_the_environment(observation: str) -> None:
     check_env(env.unwrapped, skip_render_check=True)
 
 
-def test_graphs_are_those_of_the_games_networks() -> None:
+def test_graphs_are_those_of_the_games_scenarios() -> None:
     envs = make_vec(4, scenario=FEW, observation="graph", red="SleepAgent")
     graphs: Any
     graphs, _ = envs.reset(seed=0)
@@ -206,7 +206,7 @@ def test_graphs_are_those_of_the_games_networks() -> None:
     np.testing.assert_array_equal(graphs["action_mask"], envs.action_masks())
 
 
-def test_a_generator_a_folder_and_a_suite_give_networks(tmp_path: Path) -> None:
+def test_a_generator_a_folder_and_a_suite_give_scenarios(tmp_path: Path) -> None:
     for name in ("tiny", "flat"):
         (tmp_path / f"{name}.yaml").write_bytes((FOLDER / f"{name}.yaml").read_bytes())
     assert [one.name for one in make_vec(2, scenario=tmp_path).scenarios] == ["flat", "tiny"]
@@ -227,7 +227,7 @@ def test_an_environment_can_be_copied_and_shown() -> None:
     np.testing.assert_array_equal(twin.step(0)[0], env.step(0)[0])
 
 
-def test_a_snapshot_of_another_network_is_refused() -> None:
+def test_a_snapshot_of_another_scenario_is_refused() -> None:
     envs, other = started(2, sample("tiny")), started(2, sample("flat"))
     before = envs.save([0, 1])
     with pytest.raises(ValueError, match=r"network|scenario"):
@@ -248,7 +248,6 @@ def test_a_snapshot_of_another_network_is_refused() -> None:
         ({"scenario": sample("tiny"), "scenario_per": "game"}, "scenario_per must be one of"),
         ({"scenario": sample("tiny"), "observation": "image"}, "observation must be 'flat' or"),
         ({"observation": "graph", "observation_dtype": "uint8"}, "must be float32 for graphs"),
-        ({"scenario": sample("tiny"), "definition": "seed"}, "definition must be host"),
         ({"scenario": sample("flat"), "layout": Layout.of([sample("tiny")])}, "a slot per host"),
     ],
 )
@@ -261,7 +260,7 @@ def test_a_wrong_argument_is_refused_in_one_sentence(
         assert "\n" not in str(caught.value)
 
 
-def test_a_reward_function_sees_the_parts_and_names_of_each_network() -> None:
+def test_a_reward_function_sees_the_parts_and_names_of_each_scenario() -> None:
     def restores_of_own_hosts(step: Any) -> Any:
         np.testing.assert_array_equal(step.part_tenths.sum(axis=1) / 10, step.reward)
         assert {*step.moves.blue_host} == {"Op_Server0"}
@@ -273,27 +272,27 @@ def test_a_reward_function_sees_the_parts_and_names_of_each_network() -> None:
     assert envs.step(np.full(4, restore))[1].tolist() == [-2.0] * 4
 
 
-def test_the_feature_wrapper_refuses_other_networks_of_the_same_size() -> None:
+def test_the_feature_wrapper_refuses_other_scenarios_of_the_same_size() -> None:
     envs: Any = make_vec(2, scenario=sample("other_links"), autoreset="same_step")
-    with pytest.raises(ValueError, match=r"features are those of CAGE-2's network, got .*other_li"):
+    with pytest.raises(ValueError, match=r"features need CAGE-2, got the scenario .*other_li"):
         FeatureVectorEnv(envs, FeatureConfig())
 
 
-def test_frames_of_a_batch_have_one_size_and_show_each_network() -> None:
-    networks = (sample("tiny"), sample("wide40"))
-    envs = started(2, networks, render_mode="rgb_array", red="SleepAgent")
+def test_frames_of_a_batch_have_one_size_and_show_each_scenario() -> None:
+    scenarios = (sample("tiny"), sample("wide40"))
+    envs = started(2, scenarios, render_mode="rgb_array", red="SleepAgent")
     frames: Any = envs.render()
     assert frames[0].shape == frames[1].shape
     assert not any(size % 16 for size in frames[0].shape[:2])
-    for frame, network in zip(frames, networks, strict=True):
-        x, y = wide_layout(network).hosts[network.hosts[network.entry]]
+    for frame, scenario in zip(frames, scenarios, strict=True):
+        x, y = wide_layout(scenario).hosts[scenario.hosts[scenario.entry]]
         corner = (x + CARD["padding"] + CELL["width"] - 4, y + CELL["y"] + 4)
         column, row = round(corner[0]) + MARGIN, round(corner[1]) + 2 * MARGIN + PANEL_HEIGHT
         assert "#" + bytes(frame[row, column]).hex() == COLORS["privileged"][0]
 
 
 @pytest.mark.parametrize("name", ["tiny", "renamed_twin", "wide64"])
-def test_the_dictionary_has_the_hosts_of_the_network(name: str) -> None:
+def test_the_dictionary_has_the_hosts_of_the_scenario(name: str) -> None:
     scenario = sample(name)
     envs = started(2, (sample("flat"), scenario), red="SleepAgent")
     assert [*envs.true_state_dict(1)] == ["success", *scenario.hosts]

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from cagepool import runs
-from cagepool.evaluate.policy import PolicySettings, feature_encoder
+from cagepool.policy.policy import PolicySettings, feature_encoder
 from cagepool.train.config import TrainConfig
 
 HIDDEN = 16
 CONFIG = TrainConfig.from_flat(total_episodes=1000)
 METRICS = ("update", "episodes")
-CHECKS = ("update", "score", "standard_error")
+EVALUATIONS = ("update", "score", "standard_error")
 
 
 def make_run(path: Path, *, network: int = 0, kind: str = "best", **settings: Any) -> Path:
@@ -23,10 +23,10 @@ def make_run(path: Path, *, network: int = 0, kind: str = "best", **settings: An
     table.append({"update": 1, "episodes": 600})
     table.append({"update": 2, "episodes": 1000})
     table.close()
-    checks = runs.TableWriter(run.path / runs.CHECKS, CHECKS)
+    evaluations = runs.TableWriter(run.path / runs.EVALUATIONS, EVALUATIONS)
     for update, score in ((1, -40.0), (2, -30.0 - network), (3, -35.0)):
-        checks.append({"update": update, "score": score, "standard_error": 0.5})
-    checks.close()
+        evaluations.append({"update": update, "score": score, "standard_error": 0.5})
+    evaluations.close()
     return path
 
 

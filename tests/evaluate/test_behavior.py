@@ -1,18 +1,22 @@
 """Behavior of defenders, against a slow count over single games."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
 from cagepool.evaluate.behavior import BehaviorRecorder
-from cagepool.evaluate.defenders import SCRIPTED, scripted_defender
 from cagepool.evaluate.rollout import Trial, game_seeds, start_games
 from cagepool.evaluate.statistics import play_and_count
+from cagepool.policy.defenders import SCRIPTED, scripted_defender
 from cagepool.runs.study_schema import BehaviorCounts
+from cagepool.scenarios import CAGE2
 from cagepool.sim.moves import MoveArrays
 from cagepool.sim.names import DECOYS, HOSTS
+from tests.scenarios.files import sample
 
 TRIAL = Trial(episodes=30, max_steps=60, seed=2)
 # Exploit that each decoy stands in for (docs/rules.md, 1.4 and 1.5).
@@ -32,7 +36,7 @@ def count_slowly(name: str, red: str) -> Counter[str]:
     intruded: list[dict[str, dict[str, Any]]] = [{} for _ in range(batch.games)]
     for step in range(1, TRIAL.max_steps + 1):
         before = batch.true_state.copy()
-        batch.step(defender.act(batch))
+        batch.step(defender.act(batch.observations))
         moves = MoveArrays(batch.moves)
         for game in range(batch.games):
             blue, host = str(moves.blue[game]), moves.blue_host[game]
@@ -147,3 +151,29 @@ def test_a_recorder_counts_the_games_of_several_batches() -> None:
     once = single.counts()
     for field in BehaviorCounts.__struct_fields__:
         assert getattr(twice, field) == 2 * getattr(once, field)
+
+
+def test_behavior_is_counted_in_any_scenario() -> None:
+    trial = replace(TRIAL, scenario=(sample("users_plus2"), CAGE2))
+    recorder = BehaviorRecorder(scripted_defender("react-restore"))
+    played = play_and_count(recorder, trial, "B_lineAgent")
+    counts = recorder.counts()
+    restores = played.mean_action_uses()
+    row = restores.counts[restores.kinds.index("Restore")]
+    assert counts.restores == pytest.approx(sum(row) * played.games)
+    assert counts.games == played.games == 2 * TRIAL.episodes
+    hosts = sum(len(scenario.hosts) - 1 for scenario in trial.scenarios)
+    assert counts.host_steps == hosts * TRIAL.episodes * TRIAL.max_steps
+    assert 0 < counts.useful_restores <= counts.restores
+    assert 0 < counts.fixed_intrusions <= counts.intrusions
+
+
+def test_counts_do_not_depend_on_the_other_scenarios() -> None:
+    scenarios = (sample("tiny"), CAGE2)
+    totals: Counter[str] = Counter()
+    for scenario in (scenarios, *scenarios):
+        recorder = BehaviorRecorder(scripted_defender("restore-rotation"))
+        play_and_count(recorder, replace(TRIAL, scenario=scenario), "RedMeanderAgent")
+        sign = 1 if scenario is scenarios else -1
+        totals.update({name: sign * n for name, n in asdict(recorder.counts()).items()})
+    assert not any(totals.values())

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from cagepool.evaluate import Score, Trial, score_table, scripted_defender
-from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate import Score, Trial, score_table
+from cagepool.policy import scripted_defender
+from cagepool.policy.defenders import SCRIPTED
 
 RECORDED = Path(__file__).parents[1] / "golden" / "reward_statistics.json"
 DEFENDERS = {name.replace("-", "_"): name for name in SCRIPTED}

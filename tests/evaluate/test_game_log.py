@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.evaluate import Trial, scripted_defender
+from cagepool.evaluate import Trial
 from cagepool.evaluate.game_log import (
     TranscriptTurn,
     record_games,
-    record_network_games,
     transcript,
 )
-from cagepool.evaluate.network_scores import network_scores
 from cagepool.evaluate.protocol import Evaluation, evaluate
-from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import episode_totals
-from cagepool.scenarios import CAGE2
+from cagepool.policy import scripted_defender
+from cagepool.policy.load import load
 from cagepool.sim.names import HOSTS, OFFICIAL_REDS
 from tests.scenarios.files import sample
 
@@ -27,14 +25,14 @@ TRIAL = Trial(episodes=41, seed=2)
 
 @pytest.fixture(scope="module")
 def result() -> Evaluation:
-    return evaluate(resolve_policy("random"), TRIAL)
+    return evaluate(load("random"), TRIAL)
 
 
 @pytest.fixture(scope="module")
 def games(result: Evaluation) -> list[dict[str, Any]]:
     recorded = json.loads(runs.to_json(record_games(TRIAL, result.statistics)))
     assert (recorded["format"], recorded["edition"]) == (1, "2.1")
-    assert recorded["hosts"] == [*HOSTS]
+    assert all(game["scenario"]["hosts"] == [*HOSTS] for game in recorded["games"])
     return [*recorded["games"]]
 
 
@@ -45,14 +43,14 @@ def test_the_typical_and_the_worst_game_against_each_red_are_recorded(
         (red, title) for red in OFFICIAL_REDS for title in ("typical", "worst")
     ]
     for game in games:
-        totals = result.statistics[game["red"]].totals[:, -1]
+        totals = result.statistics[game["red"]].totals[:, 0, -1]
         chosen = np.median(totals) if game["title"].startswith("typical") else totals.min()
         assert game["total"] == chosen
         assert sum(turn["reward"] for turn in game["turns"]) == pytest.approx(chosen)
 
 
 def test_games_that_are_all_alike_are_recorded_once() -> None:
-    asleep = evaluate(resolve_policy("sleep"), TRIAL)
+    asleep = evaluate(load("sleep"), TRIAL)
 
     games = record_games(TRIAL, asleep.statistics).games
 
@@ -63,14 +61,14 @@ def test_games_that_are_all_alike_are_recorded_once() -> None:
 
 def test_a_recorded_game_goes_as_its_transcript() -> None:
     trial = Trial(episodes=2, seed=9)
-    played = evaluate(resolve_policy("react-restore"), trial)
+    played = evaluate(load("react-restore"), trial)
     (first, *_) = (
         game
         for game in record_games(trial, played.statistics).games
-        if game.total == played.statistics[game.red].totals[0, -1]
+        if game.total == played.statistics[game.red].totals[0, 0, -1]
     )
 
-    steps = transcript(resolve_policy("react-restore").defender, trial, first.red)
+    steps = transcript(load("react-restore"), trial, first.red)
 
     names = ("step", "blue", "blue_success", "red", "red_success", "exploit", "detected", "reward")
     for turn, expected in zip(first.turns, steps, strict=True):
@@ -182,21 +180,20 @@ def test_green_is_told_only_where_it_plays() -> None:
     assert {turn.green for turn in told()} == {None}
 
 
-def test_games_on_networks_are_recorded_with_what_the_replay_draws() -> None:
-    networks = (sample("tiny"), sample("flat"), sample("cage2_rebuilt"))
-    trial = Trial(episodes=2, max_steps=30, scenarios=networks)
-    defender = scripted_defender("sleep")
-    scores = network_scores("sleep", defender, trial, ["B_lineAgent"])
-    recorded = record_network_games(defender, trial, scores)
-    by_total = [networks[number] for number in np.argsort(scores.totals)]
-    assert [game.title for game in recorded.games] == [
-        f"{network.name} against B_lineAgent" for network in (by_total[1], by_total[0])
-    ]
-    for game, network in zip(recorded.games, (by_total[1], by_total[0]), strict=True):
-        assert len(game.turns) == 30
-        assert len(game.turns[0].access) == len(network.hosts)
-        assert (game.network is None) == (network == CAGE2)
-        if game.network:
-            assert game.network.hash == network.hash
-            assert game.network.foothold == "User0"
-            assert game.turns[-1].believed_privileged is None
+def test_games_on_scenarios_are_recorded_with_what_the_replay_draws() -> None:
+    scenarios = (sample("tiny"), sample("flat"), sample("users_plus2"))
+    trial = Trial(episodes=3, max_steps=30, scenario=scenarios)
+    result = evaluate(load("sleep"), trial)
+    games = [game for game in record_games(trial, result.statistics).games if "B_line" in game.red]
+    totals = result.statistics["B_lineAgent"].totals[:, :, -1]
+    by_name = {scenario.name: number for number, scenario in enumerate(scenarios)}
+    assert [game.total for game in games] == [np.median(totals), totals.min()]
+    for game in games:
+        number = by_name[game.scenario.name]
+        assert game.title.endswith(f"game against B_lineAgent on {game.scenario.name}")
+        assert game.total in totals[:, number]
+        assert sum(turn.reward for turn in game.turns) == pytest.approx(game.total)
+        assert len(game.turns[0].access) == len(scenarios[number].hosts)
+        assert game.scenario.hash == scenarios[number].hash
+        assert game.scenario.foothold == "User0"
+        assert game.turns[-1].believed_privileged is None

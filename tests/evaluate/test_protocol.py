@@ -7,21 +7,22 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from cagepool import runs
-from cagepool.evaluate import Trial, rollout, score_table, scripted_defender
+from cagepool.evaluate import Trial, rollout, score_table
 from cagepool.evaluate.baselines import PUBLISHED
-from cagepool.evaluate.defenders import GameBatch
-from cagepool.evaluate.load import load
-from cagepool.evaluate.protocol import Evaluation, evaluate, official_red_names, score_differences
-from cagepool.evaluate.resolve import resolve_policy
+from cagepool.evaluate.protocol import Evaluation, evaluate, official_red_names
 from cagepool.evaluate.rollout import (
     OFFICIAL_LENGTHS,
     game_seeds,
     play_steps,
     start_games,
 )
-from cagepool.evaluate.statistics import ScoreTable, play_and_count
+from cagepool.evaluate.statistics import ScoreTable, play_and_count, score_differences
+from cagepool.policy import scripted_defender
+from cagepool.policy.defenders import Defender
+from cagepool.policy.load import load
 from cagepool.sim.names import HOSTS, OFFICIAL_REDS, action_index, action_name
 from cagepool.types import Int64s
 from tests.evaluate.folders import make_run
@@ -30,7 +31,7 @@ FEW = Trial(episodes=40, seed=5)
 
 
 def of(name: str, trial: Trial = FEW) -> Evaluation:
-    return evaluate(resolve_policy(name), trial)
+    return evaluate(load(name), trial)
 
 
 def as_json(evaluation: Evaluation) -> Any:
@@ -46,7 +47,7 @@ def test_every_reward_is_what_the_arrays_of_the_batch_say() -> None:
 
     for _ in play_steps(scripted_defender("random"), trial, batch):
         expected = (batch.true_state["privileged"] > 0) @ values
-        expected += 10 * (batch.true_state["ot_running"] == 0)
+        expected += 10 * ~batch.true_state["ot_running"].any(axis=1)
         names = [action_name(action) for action in batch.moves["blue_action"]]
         expected += [name.startswith("Restore") for name in names]
         np.testing.assert_allclose(-batch.rewards, expected, atol=1e-9)  # rounding of tenths
@@ -55,7 +56,7 @@ def test_every_reward_is_what_the_arrays_of_the_batch_say() -> None:
 def test_scores_are_those_of_the_plain_table() -> None:
     table = score_table(scripted_defender("react-restore"), FEW)
 
-    assert of("react-restore").table == table
+    assert of("react-restore").table.to_record() == table.to_record()
 
 
 def test_counts_do_not_depend_on_how_many_games_are_played_at_once(
@@ -71,7 +72,7 @@ def test_counts_do_not_depend_on_how_many_games_are_played_at_once(
     )
 
     assert sum(told) == pytest.approx(20)
-    for name in ("totals", "privileged_steps", "outage_steps", "action_uses", "counters"):
+    for name in ("totals", "loss_tenths", "action_uses", "counters"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(together, name))
 
 
@@ -80,7 +81,7 @@ def test_an_order_is_kept_by_the_definition_that_is_asked_for() -> None:
         as_json(of("random", Trial(episodes=40, order="user_priority", definition=definition)))[
             "compliance"
         ]["RedMeanderAgent"]
-        for definition in ("host", "seed")
+        for definition in ("host", "fix-type")
     )
 
     # The older definition takes any fix for a good one while nobody holds anything.
@@ -135,10 +136,10 @@ def test_published_cells_add_up_to_the_published_total(edition: str) -> None:
 def test_a_policy_is_played_greedily_and_game_by_game(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "one")
     trial = Trial(episodes=5, seed=3)
-    totals = play_and_count(resolve_policy(str(folder)).defender, trial, "B_lineAgent").totals
+    totals = play_and_count(load(str(folder)), trial, "B_lineAgent").totals
 
     policy = load(folder)
-    for seed, expected in zip(game_seeds(trial, "B_lineAgent"), totals[:, -1], strict=True):
+    for seed, expected in zip(game_seeds(trial, "B_lineAgent"), totals[:, 0, -1], strict=True):
         batch = start_games(trial, "B_lineAgent", np.array([seed]))
         policy.begin(1)
         total = 0.0
@@ -167,14 +168,11 @@ def test_a_difference_without_any_spread_is_infinite_and_null_in_json() -> None:
     assert json.loads(msgspec.json.encode(apart))["cells"]["SleepAgent"]["30"] is None
 
 
-class Watcher:
+class Watcher(Defender):
     """Restores User1 when the observation shows an exploit there, as a learned policy might."""
 
-    def begin(self, batch: GameBatch) -> None:
-        assert not batch.observations.any()
-
-    def act(self, batch: GameBatch) -> Int64s:
-        exploited = batch.observations[:, 4 * 9 + 1] == 1
+    def act(self, observations: ArrayLike) -> Int64s:
+        exploited = np.asarray(observations)[:, 4 * 9 + 1] == 1
         return np.where(exploited, action_index("Restore User1"), action_index("Sleep"))
 
 
@@ -188,12 +186,12 @@ def test_a_defender_that_reads_observations_can_be_scored() -> None:
 
 
 def test_every_game_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "GAMES_AT_ONCE", 8)
+    monkeypatch.setattr(rollout.NativeEngine, "max_games", 8)
     told: list[float] = []
 
     score_table(scripted_defender("sleep"), Trial(episodes=20), ["sleep", "b_line"], told.append)
 
-    assert told == [8, 8, 4, 8, 8, 4]
+    assert sum(told) == pytest.approx(40)  # rounding of parts of games
 
 
 def test_reds_go_by_class_name_or_alias_and_count_once() -> None:
@@ -222,10 +220,10 @@ def test_a_red_that_cannot_be_played_is_refused_with_those_that_can(
 
 def test_few_games_of_one_table_are_judged_by_the_deviation_of_the_other() -> None:
     """Three equal scores would make any difference look certain."""
-    native = {red: np.tile([[-10.0] * 3, [-20.0] * 3], (500, 1)) for red in OFFICIAL_REDS}
-    few = {red: np.full((3, 3), -11.0) for red in OFFICIAL_REDS}
+    native = {red: np.tile([[[-10.0] * 3], [[-20.0] * 3]], (500, 1, 1)) for red in OFFICIAL_REDS}
+    few = {red: np.full((3, 1, 3), -11.0) for red in OFFICIAL_REDS}
     tables = [
-        ScoreTable.from_totals(Trial(episodes=len(totals[OFFICIAL_REDS[0]])), totals)
+        ScoreTable(Trial(episodes=len(totals[OFFICIAL_REDS[0]])), totals)
         for totals in (few, native)
     ]
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from cagepool.evaluate import Trial, rollout, score_table, scripted_defender
-from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate import Trial, rollout, score_table
 from cagepool.evaluate.rollout import episode_totals
+from cagepool.policy import scripted_defender
+from cagepool.policy.defenders import SCRIPTED
 
 
 @pytest.mark.parametrize("name", SCRIPTED)

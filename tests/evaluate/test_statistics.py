@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.evaluate import Trial, score_table, scripted_defender
-from cagepool.evaluate.defenders import SCRIPTED
+from cagepool.evaluate import Trial, score_table
 from cagepool.evaluate.protocol import Evaluation, evaluate
-from cagepool.evaluate.resolve import resolve_policy
-from cagepool.evaluate.reward_breakdown import CAUSES
 from cagepool.evaluate.rollout import (
     OFFICIAL_LENGTHS,
     episode_totals,
 )
-from cagepool.evaluate.statistics import NO_HOST, mean_score
+from cagepool.evaluate.statistics import CAUSES, NO_HOST, mean_score
+from cagepool.policy import scripted_defender
+from cagepool.policy.defenders import SCRIPTED
+from cagepool.policy.load import load
 from cagepool.sim.names import HOSTS, OFFICIAL_REDS
 
 FEW = Trial(episodes=40, seed=5)
 
 
 def of(name: str, trial: Trial = FEW) -> Evaluation:
-    return evaluate(resolve_policy(name), trial)
+    return evaluate(load(name), trial)
 
 
 def as_json(evaluation: Evaluation) -> Any:
@@ -42,7 +42,7 @@ def test_the_total_is_the_sum_of_the_nine_official_cells() -> None:
     table = score_table(scripted_defender("random"), Trial(episodes=50, max_steps=120))
 
     cells = [table.scores[red][length].mean for red in OFFICIAL_REDS for length in OFFICIAL_LENGTHS]
-    assert table.total is not None
+    assert table.is_official
     assert table.total.mean == pytest.approx(sum(cells), rel=1e-12)  # rounding of the sums
 
 
@@ -54,7 +54,7 @@ def test_the_error_of_the_total_counts_lengths_as_dependent_and_reds_as_not() ->
 
     sums = [episode_totals(defender, trial, red).sum(axis=1) for red in OFFICIAL_REDS]
     variance = sum(mean_score(of_red).standard_error ** 2 for of_red in sums)
-    assert table.total is not None
+    assert table.is_official
     # The sample's own correlation of independent games is about 1 / sqrt(5000).
     assert table.total.standard_error == pytest.approx(np.sqrt(variance), rel=0.05)
 
@@ -64,10 +64,10 @@ def test_the_error_of_the_total_counts_lengths_as_dependent_and_reds_as_not() ->
     [(["b_line", "meander"], 100), (OFFICIAL_REDS, 50)],
     ids=["red", "length"],
 )
-def test_there_is_no_total_when_a_cell_is_missing(reds: list[str], max_steps: int) -> None:
+def test_a_total_is_not_official_when_a_cell_is_missing(reds: list[str], max_steps: int) -> None:
     trial = Trial(episodes=2, max_steps=max_steps)
 
-    assert score_table(scripted_defender("sleep"), trial, reds).total is None
+    assert not score_table(scripted_defender("sleep"), trial, reds).is_official
 
 
 def test_a_table_says_as_json_what_was_played() -> None:

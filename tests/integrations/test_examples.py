@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import cagepool
+from tests.cli.command import cagepool_process
+from tests.environment import LIMIT_S
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "ppo_single_file.py"
 
@@ -19,13 +20,13 @@ def test_ppo_in_a_single_file_halves_its_losses_and_saves_what_can_be_scored(
 ) -> None:
     command = [sys.executable, str(PROGRAM), "--updates", "20", "--n-envs", "64"]
     done = subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=120, cwd=tmp_path
+        command, check=True, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path
     )
     returns = [float(value) for value in re.findall(r"return\s+(-?[\d.]+)", done.stdout)]
     assert len(returns) == 3
     assert returns[-1] > returns[0] / 2, "the mean loss per episode must be halved"
 
-    scored = cagepool(
+    scored = cagepool_process(
         *("evaluate", "ppo_single_file:SavedPolicy", "--json", "--episodes", "100"),
         cwd=tmp_path,
         PYTHONPATH=str(PROGRAM.parent),

@@ -48,12 +48,12 @@ def test_their_tests_of_seeds_pass() -> None:
 
 
 @pytest.mark.usefixtures("advised")
-def test_their_tests_pass_on_a_network_of_ones_own() -> None:
+def test_their_tests_pass_on_a_scenario_of_ones_own() -> None:
     parallel_api_test(pettingzoo.parallel_env(max_steps=40, scenario=sample("tiny")), 100)
     api_test(pettingzoo.env(max_steps=40, scenario=sample("tiny")), 100)
 
 
-def test_red_has_the_actions_of_its_network() -> None:
+def test_red_has_the_actions_of_its_scenario() -> None:
     scenario = sample("tiny")
     env = pettingzoo.parallel_env(scenario=scenario)
     assert env.action_space("red") == Discrete(len(scenario.red_actions))
@@ -61,7 +61,7 @@ def test_red_has_the_actions_of_its_network() -> None:
     allowed = np.flatnonzero(observations["red"]["action_mask"])
     assert [scenario.red_actions[index] for index in allowed] == [
         *("Sleep", "DiscoverRemoteSystems User", "DiscoverNetworkServices User0"),
-        *("ExploitRemoteService User0", "PrivilegeEscalate User0", "Impact User0"),
+        *("ExploitRemoteService User0", "PrivilegeEscalate User0"),
     ]
     sweep = scenario.red_actions.index("DiscoverRemoteSystems User")
     observations, *_ = env.step({"blue": 0, "red": sweep})

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from inspect import signature
 from typing import Any, cast
 
 import gymnasium as gym
@@ -17,11 +16,11 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
-from cagepool.envs import Cage2Env, make_vec
+from cagepool.envs import Cage2Env
 from cagepool.envs.make import Backend
 from cagepool.integrations import sb3
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.sim.encoder import FeatureConfig, FeatureEncoder
 from cagepool.sim.names import action_index
 from tests.envs import reward_functions
 from tests.envs.contract import HORIZON
@@ -57,35 +56,37 @@ def play_both(ours: sb3.PoolVecEnv, theirs: DummyVecEnv, steps: int) -> None:
 
 
 @pytest.mark.parametrize("observation", ["flat", "graph"])
-def test_networks_of_ones_own_are_those_of_their_dummy(observation: Any) -> None:
+def test_scenarios_of_ones_own_are_those_of_their_dummy(observation: Any) -> None:
     settings: Any = {"scenario": sample("tiny"), "observation": observation, "max_steps": HORIZON}
     theirs = DummyVecEnv([lambda: Cage2Env(**settings)] * 3)
     play_both(sb3.make(3, **settings), theirs, 2 * HORIZON)
 
 
 @pytest.mark.parametrize("backend", ["native", "sync"])
-def test_features_of_other_networks_are_refused(backend: Any) -> None:
+def test_features_of_other_scenarios_are_refused(backend: Any) -> None:
     inputs: Any = {"inputs": FeatureConfig(), "scenario": sample("other_links")}
-    with pytest.raises(ValueError, match="inputs are features of CAGE-2's network"):
+    with pytest.raises(ValueError, match="inputs need CAGE-2, got another scenario"):
         sb3.make(2, backend=backend, **inputs)
 
 
-def test_their_models_learn_on_graphs_and_on_several_networks() -> None:
-    networks: Any = [sample("tiny"), sample("flat")]
+def test_their_models_learn_on_graphs_and_on_several_scenarios() -> None:
+    scenarios: Any = [sample("tiny"), sample("flat")]
     small: Any = {"n_steps": 8, "batch_size": 16, "n_epochs": 1, "device": "cpu"}
-    graphs = sb3.make(2, scenario=networks, observation="graph")
+    graphs = sb3.make(2, scenario=scenarios, observation="graph")
     PPO("MultiInputPolicy", graphs, **small).learn(16)
-    flat = sb3.make(2, scenario=networks, scenario_per="episode")
+    flat = sb3.make(2, scenario=scenarios, scenario_per="episode")
     MaskablePPO("MlpPolicy", flat, **small).learn(16)
 
 
-def test_help_shows_the_settings_of_make_vec_with_their_defaults() -> None:
-    ours, settings = signature(sb3.make).parameters, signature(make_vec).parameters
-
-    assert {*settings} - {*ours} == {"autoreset", "copy", "statistics"}
-    assert ours["max_steps"].default == settings["max_steps"].default == 100
+def test_a_vec_env_has_its_own_copies() -> None:
     with pytest.raises(TypeError, match="a VecEnv has its own copy, got copy="):
         sb3.make(2, **cast("Any", {"copy": False}))
+
+
+def test_the_number_of_environments_has_two_names() -> None:
+    assert sb3.make(num_envs=2).num_envs == sb3.make(n_envs=2).num_envs == 2
+    with pytest.raises(TypeError, match="num_envs must be given once, got num_envs and n_envs"):
+        sb3.make(2, n_envs=2)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -296,7 +297,7 @@ def test_a_model_defends_as_it_plays(
         allowed = masks if algorithm is MaskablePPO else {}
         choice, _ = model.predict(rows, deterministic=True, **allowed)
         rows, rewards, *_ = envs.step(choice)
-        batch.step(defender.act(batch))
+        batch.step(defender.act(batch.observations))
         assert batch.rewards[0] == pytest.approx(
             rewards[0]
         )  # SB3's rewards are in single precision

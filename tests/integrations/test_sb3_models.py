@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import sb3_contrib
 import stable_baselines3
+from numpy.typing import ArrayLike
 
 from cagepool.cli.main import run
 from cagepool.evaluate import Trial, score_table
-from cagepool.evaluate.defenders import GameBatch
 from cagepool.integrations import sb3, sb3_models
-from cagepool.sim.features import FeatureConfig
+from cagepool.policy.defenders import Defender, GameBatch
+from cagepool.sim.encoder import FeatureConfig
 from cagepool.types import Int64s
 
 Capture = pytest.CaptureFixture[str]
@@ -67,15 +68,16 @@ def test_a_recurrent_model_keeps_its_state_within_an_episode(
     model = small_model(sb3_contrib.RecurrentPPO, "MlpLstmPolicy", n_steps=8, batch_size=8)
     model.save(tmp_path / "model.zip")
 
-    class OneByOne:
+    class OneByOne(Defender):
         """Plays every game with a state of its own."""
 
-        def begin(self, batch: GameBatch) -> None:
-            self.states: list[Any] = [None] * batch.games
+        def begin(self, games: int | GameBatch) -> None:
+            assert not isinstance(games, int)
+            self.states: list[Any] = [None] * games.games
 
-        def act(self, batch: GameBatch) -> Int64s:
-            chosen = np.zeros(batch.games, np.int64)
-            for game, row in enumerate(np.asarray(batch.observations, np.float32)):
+        def act(self, observations: ArrayLike) -> Int64s:
+            chosen = np.zeros(len(self.states), np.int64)
+            for game, row in enumerate(np.asarray(observations, np.float32)):
                 start = np.array([self.states[game] is None])
                 chosen[game], self.states[game] = model.predict(
                     row, self.states[game], episode_start=start, deterministic=True
@@ -114,6 +116,6 @@ def test_a_model_of_another_algorithm_or_with_other_inputs_is_refused(tmp_path: 
         archive.writestr("data", json.dumps({"policy_class": {"__module__": "x.sac"}}))
 
     with pytest.raises(ValueError, match=r"among 145 actions from 52 values, .*featured.zip does"):
-        sb3_models.resolve_model(tmp_path / "featured.zip")
+        sb3_models.load_model(tmp_path / "featured.zip")
     with pytest.raises(ValueError, match=r"RecurrentPPO, .*A2C; .*sac.zip is of another algorithm"):
-        sb3_models.resolve_model(tmp_path / "sac.zip")
+        sb3_models.load_model(tmp_path / "sac.zip")

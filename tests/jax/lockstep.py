@@ -9,7 +9,7 @@ import numpy as np
 from cagepool import _core
 from cagepool.jax import Cage2
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.action_masks import action_masks
+from cagepool.sim.masks import action_masks
 
 UNUSED_KEY = jnp.zeros(2, jnp.uint32)
 CHUNK = 50  # steps that one program plays

@@ -11,8 +11,8 @@ import pytest
 
 from cagepool.jax import Cage2, Params, order_array
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.action_masks import action_masks
-from cagepool.sim.orders import ALL_ORDERS
+from cagepool.sim.compliance import ALL_ORDERS
+from cagepool.sim.masks import action_masks
 from tests.jax.lockstep import UNUSED_KEY
 
 ONE = np.zeros(1, np.int64)
@@ -168,13 +168,21 @@ def test_an_action_out_of_range_is_clamped() -> None:
         ({"edition": "3"}, "edition must be one of 2.1, leaderboard; got '3'"),
         ({"observation_dtype": "int8"}, "observation_dtype must be float32 or uint8, got 'int8'"),
         ({"order": "user"}, "an order must be one of .*; got 'user'"),
-        ({"knowledge": "all"}, "knowledge must be true or observed, got 'all'"),
+        ({"knowledge": "all"}, "knowledge must be one of true, observed; got 'all'"),
+        ({"max_steps": 0}, "max_steps must be from 1 to 65535, got 0"),
+        ({"definition": "fix-type"}, "definition must be the default in JAX, got 'fix-type'"),
         ({"session_capacity": 0}, "session_capacity must be from 1 to 65535, got 0"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Cage2(**settings)
+
+
+def test_settings_are_the_defaults_of_the_parameters() -> None:
+    params = Cage2(max_steps=20, order="reverse", alignment=3.0).default_params
+    assert (params.max_steps_in_episode, params.alignment) == (20, 3.0)
+    assert params.order is not None
 
 
 def test_a_key_of_another_generator_is_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from cagepool.jax import Features, order_array
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.sim.encoder import FeatureConfig, FeatureEncoder
 
 ORDER = "user_priority"
 

@@ -70,7 +70,7 @@ def fields(env: Cage2, action: Array, game: Any, result: Any) -> dict[str, Array
     by_exploit = sum(((ports >> rank) & 1) << i for i, rank in enumerate(RANK_OF_EXPLOIT))
     lists = (game.scanned, game.exploited, game.escalated, game.mapped)
     return {
-        **{name: moves[name] for name in moves if name != "blue_action"},
+        **{name: moves[name] for name in moves if name not in ("blue_action", "decoy_pick")},
         "obs": env.get_obs(state),
         "reward_tenths": -result.penalty.astype(jnp.int32),
         "s_priv": truth["privileged"],
@@ -83,7 +83,11 @@ def fields(env: Cage2, action: Array, game: Any, result: Any) -> dict[str, Array
         "s_known_host": (game.known_host >> HOSTS) & 1,
         "s_known_net": (game.known_nets >> np.arange(3, dtype=np.uint32)) & 1,
         "s_ot": jnp.stack(
-            [truth[f"ot_{name}"] for name in ("running", "pid_known", "service_known")]
+            [
+                truth["ot_running"][sc.OP_SERVER0],
+                truth["ot_pid_known"][sc.OP_SERVER0],
+                truth["ot_service_known"],
+            ]
         ),
         "s_bline_pos": jnp.where(game.red == 0, game.position.astype(jnp.int32), -1),
         "s_meander": jnp.stack(lists),

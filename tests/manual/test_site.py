@@ -18,7 +18,7 @@ from tests.test_documents import ROOT
 
 pytestmark = pytest.mark.soak
 
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the path")
 PHONE, DESKTOP = 390, 1280
 # The widest tables, code side by side, an API page and a generated page.
 PAGES = ("results.html", "coming-from/cyborg.html", "reference/envs.html", "reference/cli.html")

@@ -1,20 +1,23 @@
 """Run folders as a training and an evaluation leave them behind, made without either."""
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cagepool import Scenario, runs
-from cagepool.evaluate.game_log import record_games, record_turns, recorded_network
+from cagepool.evaluate.game_log import record_games, record_turns, recorded_scenario
 from cagepool.evaluate.protocol import evaluate
-from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import Trial
-from cagepool.runs.schema import GamesFile, RecordedGame
+from cagepool.policy.load import load
+from cagepool.runs.schema import (
+    EVALUATIONS_COLUMNS,
+    PROGRESS_COLUMNS,
+    GamesFile,
+    RecordedGame,
+)
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.names import HOSTS
 from cagepool.train.config import TrainConfig
 
 UPDATES = 240
@@ -25,14 +28,10 @@ METRICS = (
     *("collect_seconds", "wait_seconds", "update_seconds", "other_seconds"),
     *("compliance", "coverage", "wasted_fixes_per_episode"),
 )
-OLD_CHECKS = ("update", "episodes", "steps", "seconds", "score", "standard_error", "best")
-CHECKS = (*OLD_CHECKS, "return_mean", "return_error")
 CONFIG = TrainConfig.from_flat(total_episodes=100 * UPDATES, learning_rate=0.0003, seed=7)
 
 
-def trained(
-    path: Path, *, compliance: bool = False, checks: Sequence[str] = CHECKS, **settings: Any
-) -> Path:
+def trained(path: Path, *, compliance: bool = False, **settings: Any) -> Path:
     """A run that has ended but not been evaluated."""
     changed = CONFIG.as_dict()
     for name, value in settings.items():
@@ -42,12 +41,12 @@ def trained(
     noise = np.random.default_rng(int(run.settings["run"]["seed"]))
     pace = 20 + noise.random() * 30
     metrics = runs.TableWriter(path / runs.METRICS, METRICS)
-    evaluations = runs.TableWriter(path / runs.CHECKS, checks)
+    evaluations = runs.TableWriter(path / runs.EVALUATIONS, EVALUATIONS_COLUMNS)
     for update in range(1, UPDATES + 1):
         row = _update(update, noise, pace)
         metrics.append(row if compliance else {**row, **dict.fromkeys(METRICS[-3:])})
         if update % 20 == 0:
-            evaluations.append(_check(row, noise))
+            evaluations.append(_evaluation_row(row, noise))
     metrics.close()
     evaluations.close()
     return path
@@ -62,11 +61,11 @@ def evaluated(path: Path, *, blue: str = "restore-rotation", **settings: Any) ->
     return path
 
 
-def with_networks(path: Path, *scenarios: Scenario, steps: int = 30) -> Path:
-    """An evaluated run whose games are of these networks, against B_lineAgent."""
+def with_scenarios(path: Path, *scenarios: Scenario, steps: int = 30) -> Path:
+    """An evaluated run whose games are of these scenarios, against B_lineAgent."""
     evaluated(path)
     games = [_recorded(scenario, steps) for scenario in scenarios]
-    (path / "games.json").write_text(runs.to_json(GamesFile(hosts=list(HOSTS), games=games)))
+    (path / "games.json").write_text(runs.to_json(GamesFile(games=games)))
     return path
 
 
@@ -76,14 +75,14 @@ def _recorded(scenario: Scenario, steps: int) -> RecordedGame:
     actions = np.random.default_rng(0).integers(0, len(scenario.actions), steps)
     turns = record_turns(batch, actions)
     title, total = f"game on {scenario.name}", sum(turn.reward for turn in turns)
-    network = recorded_network(scenario)
-    return RecordedGame(title=title, total=total, network=network, turns=turns)
+    drawn = recorded_scenario(scenario)
+    return RecordedGame(title=title, total=total, scenario=drawn, turns=turns)
 
 
 @functools.cache
 def _evaluation(blue: str, edition: str) -> tuple[str, str]:
     trial = Trial(episodes=20, edition=edition)
-    result = evaluate(resolve_policy(blue), trial)
+    result = evaluate(load(blue), trial)
     return runs.to_json(result.to_file()), runs.to_json(record_games(trial, result.statistics))
 
 
@@ -116,8 +115,8 @@ def _update(update: int, noise: np.random.Generator, pace: float) -> dict[str, f
     }
 
 
-def _check(row: dict[str, float], noise: np.random.Generator) -> dict[str, float]:
-    place = {name: row[name] for name in CHECKS[:4]}
+def _evaluation_row(row: dict[str, float], noise: np.random.Generator) -> dict[str, float]:
+    place = {name: row[name] for name in PROGRESS_COLUMNS}
     greedy = row["return_mean"] + 3 + 0.3 * noise.normal()
     returns = {"return_mean": greedy, "return_error": 0.4}
     return {**place, "score": 0.6 * greedy, "standard_error": 0.3, "best": 1, **returns}

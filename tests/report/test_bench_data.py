@@ -8,7 +8,7 @@ from msgspec import structs
 
 from cagepool.bench.schema import BenchResult, Measurement, write_result
 from cagepool.report import write_report
-from cagepool.report.bench_data import to_bench_data
+from cagepool.report.data import to_bench_data
 from tests.bench.results import result, row
 
 SIZES = (1, 10, 100)

@@ -12,11 +12,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from cagepool.envs import Cage2Env
+from cagepool.render import drawing as frames
+from cagepool.render.plan import CARD, CELL, wide_layout
 from cagepool.report import write_report
 from cagepool.scenarios import CAGE2
-from cagepool.sim import frames
 from cagepool.sim.names import action_index
-from cagepool.sim.network_layout import CARD, CELL, wide_layout
 from tests.report import run_folders
 from tests.scenarios.files import sample
 
@@ -34,11 +34,12 @@ WIDTHS_OF_BAR_NUMBERS = """[...document.querySelectorAll(".bar span")].flatMap((
   return top < box.bottom ? [[width, box.width]] : [];
 })"""  # of the numbers that are in view, each with the width of its part of the bar
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the path")
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=60_000)  # on a busy machine
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -64,6 +65,7 @@ class Watched:
 
     def __init__(self, page: Page, path: Path) -> None:
         self.page = page
+        page.set_default_timeout(60_000)
         self.complaints: list[str] = []
         self.requests: list[str] = []
         page.on("console", lambda message: self.complaints.append(message.text))
@@ -88,9 +90,9 @@ def opened(browser: Browser, report: Path) -> Iterator[Watched]:
 def test_play_advances_to_the_end_and_pause_stops(opened: Watched) -> None:
     page = opened.page
     assert opened.step() == "1 of 100"
-    page.select_option("#speed", "15")
+    page.select_option("#speed", "5")
     page.get_by_role("button", name="Play").click()
-    expect(page.locator("#count")).to_have_text(re.compile("^[3-9] of 100"))
+    expect(page.locator("#count")).to_have_text(re.compile(r"^([3-9]|\d\d) of 100"))
     page.get_by_role("button", name="Pause").click()
     stopped = opened.step()
     page.wait_for_timeout(200)
@@ -122,7 +124,7 @@ def test_keys_drive_the_replay_only_while_it_is_in_view(opened: Watched) -> None
         page.keyboard.press(press)  # at the top of the page, above the replay
     assert opened.step() == "1 of 100"
     expect(page.get_by_role("button", name="Play")).to_be_attached()
-    page.locator("#network").scroll_into_view_if_needed()
+    page.locator("#drawing").scroll_into_view_if_needed()
     page.keyboard.press("ArrowRight")
     assert opened.step() == "2 of 100"
 
@@ -132,7 +134,7 @@ def test_a_control_that_is_scrolled_out_of_view_gives_the_keys_back(opened: Watc
     page.get_by_role("button", name="Next step").click()
     assert opened.step() == "2 of 100"
     page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
-    page.wait_for_function("document.activeElement === document.body")
+    expect(page.locator(":focus")).to_have_count(0)  # polls without eval, which the page forbids
     page.keyboard.press(" ")
     page.keyboard.press("ArrowRight")
     assert opened.step() == "2 of 100"
@@ -143,7 +145,7 @@ def test_controls_are_not_printed(opened: Watched) -> None:
     assert all(control.is_visible() for control in controls.all())
     opened.page.emulate_media(media="print")
     assert not any(control.is_visible() for control in controls.all())
-    expect(opened.page.locator("#network svg")).to_be_visible()
+    expect(opened.page.locator("#drawing svg")).to_be_visible()
 
 
 def test_pressing_on_the_chart_goes_to_that_step(opened: Watched) -> None:
@@ -167,7 +169,7 @@ def test_the_chosen_game_is_shown_with_its_own_total(opened: Watched) -> None:
 
 def test_truth_and_belief_stand_side_by_side_on_every_host(opened: Watched) -> None:
     page = opened.page
-    cards = page.locator("#network [data-host]")
+    cards = page.locator("#drawing [data-host]")
     expect(cards).to_have_count(13)
     expect(page.locator('[data-host="User0"]')).to_contain_text("truthprivileged")
     assert all("blue sees" in text for text in cards.all_text_contents())
@@ -176,7 +178,7 @@ def test_truth_and_belief_stand_side_by_side_on_every_host(opened: Watched) -> N
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_sticks_out_of_the_window(opened: Watched, width: int) -> None:
     opened.page.set_viewport_size({"width": width, "height": 900})
-    expect(opened.page.locator("#network svg")).to_be_visible()
+    expect(opened.page.locator("#drawing svg")).to_be_visible()
     assert opened.page.evaluate("document.documentElement.scrollWidth") == width
     box = opened.page.locator('[data-host="Op_Server0"]').bounding_box()
     assert box
@@ -187,8 +189,8 @@ def test_the_replay_shows_the_exact_belief_beside_the_truth(opened: Watched) -> 
     page = opened.page
     page.locator("#slider").fill("2")  # B_line has exploited a user host
     expect(page.locator("#attacker")).to_have_text(re.compile("believes: B_lineAgent 100 %"))
-    expect(page.locator("#network .belief")).to_have_count(13)
-    labels = page.locator("#network [data-host]").evaluate_all(
+    expect(page.locator("#drawing .belief")).to_have_count(13)
+    labels = page.locator("#drawing [data-host]").evaluate_all(
         "cards => cards.map(card => card.getAttribute('aria-label'))"
     )
     believed = [re.search(r"exact belief (\d+) % privileged, (\d+) % user", x) for x in labels]
@@ -209,8 +211,8 @@ def test_games_that_were_recorded_without_beliefs_still_play(
     write_report([run], tmp_path / "page.html")
     page = browser.new_page()
     watched = Watched(page, tmp_path / "page.html")
-    expect(page.locator("#network .cell").first).to_be_visible()
-    expect(page.locator("#network .belief")).to_have_count(0)
+    expect(page.locator("#drawing .cell").first).to_be_visible()
+    expect(page.locator("#drawing .belief")).to_have_count(0)
     page.close()
     assert watched.complaints == []
 
@@ -251,7 +253,7 @@ def test_the_page_and_a_frame_draw_each_host_alike(opened: Watched, report: Path
         if step % 4:
             continue
         opened.page.locator("#slider").fill(str(step))
-        cards = opened.page.locator("#network [data-host]")
+        cards = opened.page.locator("#drawing [data-host]")
         fills = cards.evaluate_all(CELL_FILLS)
         frame = np.asarray(env.render())
         top = 2 * frames.MARGIN + frames.PANEL_HEIGHT
@@ -338,7 +340,7 @@ def test_no_number_in_a_bar_is_cut(browser: Browser, report: Path, width: int) -
 def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page about games on networks of 6, 13 and 64 hosts."""
     root = tmp_path_factory.mktemp("networks")
-    run = run_folders.with_networks(root / "run", sample("tiny"), CAGE2, sample("wide64"))
+    run = run_folders.with_scenarios(root / "run", sample("tiny"), CAGE2, sample("wide64"))
     write_report([run], root / "report.html")
     return root / "report.html"
 
@@ -352,12 +354,12 @@ def test_a_replay_draws_the_network_of_each_game(
     for game, (hosts, subnets) in enumerate([(6, 3), (13, 3), (64, 3)]):
         page.select_option("#game", str(game))
         page.locator("#slider").fill("20")
-        drawing = page.locator("#network svg")
+        drawing = page.locator("#drawing svg")
         expect(drawing).to_have_attribute(
-            "aria-label", f"Network of {hosts} hosts in {subnets} subnets"
+            "aria-label", f"Drawing of {hosts} hosts in {subnets} subnets"
         )
-        assert page.locator("#network [data-host]").count() == hosts
-        assert page.locator("#network .tag").count() >= 2
+        assert page.locator("#drawing [data-host]").count() == hosts
+        assert page.locator("#drawing .tag").count() >= 2
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
     assert watched.complaints == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cagepool.report import write_report
-from cagepool.report.run_data import short_names
+from cagepool.report.data import short_names
 from tests.report import run_folders
 from tests.scenarios.files import sample
 
@@ -58,7 +58,7 @@ def test_a_run_of_another_environment_is_not_sent_to_an_evaluation(tmp_path: Pat
 def test_a_run_without_an_update_gets_a_page_too(tmp_path: Path) -> None:
     run = run_folders.trained(tmp_path / "run")
     (run / "metrics.csv").write_text("update,episodes\n")
-    (run / "checks.csv").unlink()
+    (run / "evaluations.csv").unlink()
     assert f"cagepool train --resume\n    {run}" in render_page(run)
 
 
@@ -70,8 +70,8 @@ def test_a_run_without_an_update_gets_a_page_too(tmp_path: Path) -> None:
         ("games.json", '{"format": 2}', "games.json has format 2, this cagepool reads up to 1"),
         (
             "games.json",
-            '{"format": 1, "games": []}',
-            "games.json is damaged: object missing required field `hosts`",
+            '{"format": 1}',
+            "games.json is damaged: object missing required field `games`",
         ),
         ("config.json", "{}", "config.json is damaged: object missing required field `format`"),
         ("metrics.csv", "update\nmany\n", "metrics.csv is damaged"),
@@ -98,20 +98,21 @@ def test_an_evaluation_that_lacks_a_cell_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"hosts": ["Printer"]}, "must have the 13 hosts of the game, got"),
-        ({"games": [{"title": "", "total": 0, "turns": []}]}, "must have a step in every game"),
+        ({"turns": []}, "must have a step in every game"),
         (
-            {"games": [{"title": "", "total": "0", "turns": []}]},
+            {"total": "0"},
             r"expected `float`, got `str` - at `\$\.games\[0\]\.total`",
         ),
     ],
-    ids=["hosts", "no steps", "text"],
+    ids=["no steps", "text"],
 )
 def test_games_that_cannot_be_drawn_are_refused(
     tmp_path: Path, wrong: dict[str, Any], sentence: str
 ) -> None:
     run = run_folders.evaluated(tmp_path / "run")
-    change(run / "games.json", **wrong)
+    games = json.loads((run / "games.json").read_text())
+    games["games"][0].update(wrong)
+    (run / "games.json").write_text(json.dumps(games))
     with pytest.raises(ValueError, match=sentence):
         render_page(run)
 
@@ -126,13 +127,13 @@ def test_games_that_cannot_be_drawn_are_refused(
     ],
     ids=["zone", "foothold", "link", "empty"],
 )
-def test_a_network_that_cannot_be_drawn_is_refused(
+def test_a_scenario_that_cannot_be_drawn_is_refused(
     tmp_path: Path, wrong: dict[str, Any], sentence: str
 ) -> None:
-    run = run_folders.with_networks(tmp_path / "run", sample("tiny"), steps=1)
+    run = run_folders.with_scenarios(tmp_path / "run", sample("tiny"), steps=1)
     render_page(run)
     games = json.loads((run / "games.json").read_text())
-    games["games"][0]["network"].update(wrong)
+    games["games"][0]["scenario"].update(wrong)
     (run / "games.json").write_text(json.dumps(games))
     with pytest.raises(ValueError, match=sentence):
         render_page(run)

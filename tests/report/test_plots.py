@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from cagepool.report import plots
-from cagepool.report.bench_data import ContenderResult, Group
+from cagepool.report.data import ContenderResult, Group, RunData, read_runs
 from cagepool.report.page import render_runs
-from cagepool.report.run_data import RunData, read_runs
 from tests.report import run_folders
 
 NAN = math.nan
@@ -61,42 +60,10 @@ def test_plots_take_every_color_from_the_style_sheet(run: RunData) -> None:
 def test_returns_of_one_magnitude_have_a_linear_axis(run: RunData) -> None:
     run.metrics["return_mean"] = [float(20 + n % 7) for n in range(len(run.metrics["update"]))]
     run.metrics["return_std"] = [1.0] * len(run.metrics["update"])
-    run.checks.clear()
+    run.evaluations.clear()
     svg = plots.return_plot([run])
     assert ">20<" in svg
     assert "−500" not in svg  # noqa: RUF001 - as Matplotlib writes it
-
-
-def test_evaluations_have_the_length_of_training_episodes(run: RunData) -> None:
-    assert run.evaluations["mean"] == run.checks["return_mean"]
-    assert run.evaluations["mean"] != run.checks["score"]
-    assert "crosses" not in render_runs([run])
-
-
-def test_evaluations_of_older_folders_are_labeled_as_means_over_lengths(tmp_path: Path) -> None:
-    folder = run_folders.trained(tmp_path / "old", checks=run_folders.OLD_CHECKS)
-    (old,) = read_runs([folder])
-    assert old.evaluations["mean"] == old.checks["score"]
-    page = render_runs([old])
-    assert "crosses: evaluations of an older version" in page
-    assert "Best evaluation, mean over lengths" in page
-
-
-def test_one_length_is_no_mean_over_lengths(tmp_path: Path) -> None:
-    folder = run_folders.trained(tmp_path / "old", checks=run_folders.OLD_CHECKS, max_steps=30)
-    (old,) = read_runs([folder])
-    assert "crosses" not in render_runs([old])
-
-
-def test_wasted_fixes_of_older_folders_are_converted_to_one_unit(tmp_path: Path) -> None:
-    folder = run_folders.trained(tmp_path / "old")
-    (folder / "metrics.csv").write_text(
-        "update,episodes,wasted_fixes\n1,100,250\n2,150,50\n3,150,0\n"
-    )
-    (old,) = read_runs([folder])
-    per_episode = old.metrics["wasted_fixes_per_episode"]
-    assert per_episode[:2] == [2.5, 1.0]
-    assert math.isnan(per_episode[2])
 
 
 def test_runs_with_equal_curves_stay_visible(run: RunData, tmp_path: Path) -> None:

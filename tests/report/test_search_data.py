@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from cagepool.report import write_report
-from cagepool.report.search_data import read_search
+from cagepool.report.data import read_search
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from tests.report import run_folders
-from tests.search.null_listener import NullListener
 
 QUICK: dict[str, Any] = {
     "n_envs": 10, "max_steps": 10, "update_steps": 10, "n_eval_episodes": 2, "hidden": (8,),
@@ -25,7 +24,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = search.create(
         tmp_path_factory.mktemp("search") / "all<orders>", SearchConfig.from_flat(**QUICK)
     )
-    assert search.search(run, NullListener(), lambda: False)
+    assert search.search(run)
     return run.path
 
 

@@ -19,9 +19,8 @@ from cagepool.report.study_plots import (
     study_keys,
 )
 from cagepool.runs.study_schema import ResultsFile, read_results
-from cagepool.study.folder import open_training
 from cagepool.study.results import write_results
-from cagepool.study.run import play_run
+from cagepool.study.study import play_run
 from tests.report.test_browser import CHROMIUM, FLAGS
 from tests.study.short_study import created, short_study
 
@@ -42,7 +41,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("study") / "study"
     study = short_study(gradient_rollouts=2, editions=["2.1", "leaderboard"])
     for task in created(path, study):
-        assert play_run(open_training(path, study, task.setting, task.seed), study.protocol)
+        assert play_run(task.open_or_create(), protocol=study.protocol)
     write_results(path, study, {})
     write_report([path], path / "report.html")
     return path / "report.html"
@@ -96,6 +95,14 @@ def test_files_of_lines_have_a_legend(results: ResultsFile) -> None:
         assert all(f">{curve.setting}<" in plot.document for curve in results.returns)
 
 
+def test_a_name_with_dollars_is_no_formula(results: ResultsFile) -> None:
+    (one, *_) = results.editions[0].settings
+    name = r"$\frac$ and $5"
+    edition = replace(results.editions[0], settings=[replace(one, name=name)])
+    assert f">{name}<" in interval_plot(edition).svg
+    assert f">{name}<" in svg_document(profile_plot(edition))
+
+
 def test_legends_list_the_settings_that_have_results(results: ResultsFile) -> None:
     settings = {"absent": next(iter(results.study.settings.values())), **results.study.settings}
     page = render_study(replace(results, study=replace(results.study, settings=settings)), "name")
@@ -145,7 +152,7 @@ def test_every_edition_has_its_matrix_of_reds(page: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the path")
 def test_the_page_fits_its_width_and_its_files_can_be_downloaded(page: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cagepool.report import tables
-from cagepool.report.run_data import RunData, read_runs
+from cagepool.report.data import RunData, read_runs
 from tests.report import run_folders
 
 
@@ -23,7 +23,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> list[RunData]:
 
 def test_editions_never_share_a_table(pair: list[RunData]) -> None:
     today, former = tables.score_tables(pair)
-    assert (today.edition, former.edition) == ("2.1", "leaderboard")
+    assert (today.title, former.title) == (
+        "CAGE-2, edition 2.1",
+        "CAGE-2, edition leaderboard",
+    )
     names = [{row.name for row in table.rows} for table in (today, former)]
     assert "today" in names[0] - names[1]
     assert "former" in names[1] - names[0]
@@ -106,15 +109,14 @@ def test_a_setting_is_formatted_as_text(value: object, text: str) -> None:
 
 def test_a_periodic_evaluation_without_a_score_is_not_the_best(tmp_path: Path) -> None:
     (run,) = read_runs([run_folders.trained(tmp_path / "run")])
-    checks = {
+    evaluations = {
         "score": [math.nan, -9.0, -7.0],
         "standard_error": [math.nan, 1.0, 2.0],
         "return_mean": [math.nan, -14.0, -12.0],
         "return_error": [math.nan, 2.0, 3.0],
     }
-    assert tables.run_figures(replace(run, checks=checks), 0).evaluation == tables.Estimate(
-        -12.0, 3.0
-    )
+    figures = tables.run_figures(replace(run, evaluations=evaluations), 0)
+    assert figures.evaluation == tables.Estimate(-12.0, 3.0)
 
 
 def test_the_summary_has_the_best_periodic_evaluation_and_the_speed(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_the_summary_has_the_best_periodic_evaluation_and_the_speed(tmp_path: Pa
     summary = tables.run_figures(run, 0)
     assert summary.total is None
     assert summary.evaluation
-    best = run.checks["score"].index(max(run.checks["score"]))
-    assert summary.evaluation.mean == run.checks["return_mean"][best]
+    best = run.evaluations["score"].index(max(run.evaluations["score"]))
+    assert summary.evaluation.mean == run.evaluations["return_mean"][best]
     assert (summary.episodes, summary.seconds) == (24_000, 24.0)
     assert summary.steps_per_second == pytest.approx(100_000)

@@ -6,18 +6,18 @@ import shutil
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from cagepool import runs
 from cagepool.evaluate import Trial
 from cagepool.evaluate.game_log import record_games
-from cagepool.evaluate.load import load
 from cagepool.evaluate.protocol import evaluate
-from cagepool.evaluate.resolve import resolve_policy
-from cagepool.report.run_data import read_runs
+from cagepool.policy.load import load
+from cagepool.report.data import read_runs
 from cagepool.runs.listing import summarize
 from cagepool.runs.schema import WorkflowFile
 from cagepool.train import runner
@@ -36,8 +36,8 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run with an evaluation and all files that a folder may have."""
     config = SHORT.with_settings(total_episodes=20)
     folder = train_run(tmp_path_factory.mktemp("runs") / "whole", config)
-    blue = resolve_policy(str(folder))
-    result = evaluate(blue, Trial(episodes=2, edition=blue.edition()))
+    blue = load(str(folder))
+    result = evaluate(blue, Trial(episodes=2, edition=blue.edition))
     games = record_games(result.trial, result.statistics)
     runs.write_evaluation(folder, result.to_file(), games, is_last=False)
     workflow = WorkflowFile(
@@ -53,7 +53,7 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
         outcome="spent",
         reason="",
     )
-    runs.write_workflow(folder, workflow)
+    runs.write_model(folder / runs.WORKFLOW, workflow)
     return folder
 
 
@@ -79,33 +79,41 @@ def with_change(value: Any, place: tuple[Any, ...], odd: Any) -> str:
     return json.dumps(copy)
 
 
-def json_damages(path: Path) -> Iterator[str]:
+Content: TypeAlias = Callable[[], str]  # made when it is needed: all of them take seconds
+
+
+def json_damages(path: Path) -> Iterator[Content]:
     """Contents with one value replaced or removed."""
     value = json.loads(path.read_text())
     for place in places(value):
         if place:
-            yield from (with_change(value, place, odd) for odd in (*ODD_VALUES, ...))
-            yield with_change(value, place, "deep").replace('"deep"', DEEP)
+            yield from (partial(with_change, value, place, odd) for odd in (*ODD_VALUES, ...))
+            yield partial(with_deep_value, value, place)
 
 
-def table_damages(path: Path) -> Iterator[str]:
+def with_deep_value(value: Any, place: tuple[Any, ...]) -> str:
+    return with_change(value, place, "deep").replace('"deep"', DEEP)
+
+
+def table_damages(path: Path) -> Iterator[Content]:
     header, *rows = path.read_text().splitlines()
     names = header.split(",")
     for number, name in enumerate(names):
-        yield "\n".join([header.replace(name, "other", 1), *rows, ""])
+        yield partial("\n".join, [header.replace(name, "other", 1), *rows, ""])
         for odd in ODD_CELLS:
             cells = rows[-1].split(",")
             cells[number] = odd
-            yield "\n".join([header, *rows[:-1], ",".join(cells), ""])
+            yield partial("\n".join, [header, *rows[:-1], ",".join(cells), ""])
 
 
-def damages(folder: Path) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def damages(folder: Path) -> list[tuple[str, Content]]:
+    found: list[tuple[str, Content]] = []
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".json", ".csv"):
             text = path.read_text()
             contents = [*(json_damages if path.suffix == ".json" else table_damages)(path)]
-            contents += ["", text[: len(text) // 2], DEEP, "null", "[]", "3", "\ufeff" + text]
+            others = ("", text[: len(text) // 2], DEEP, "null", "[]", "3", "\ufeff" + text)
+            contents += [partial(str, other) for other in others]
             found += [(str(path.relative_to(folder)), content) for content in contents]
     return found
 
@@ -124,7 +132,8 @@ def test_a_damaged_value_is_refused_in_one_sentence_or_harmless(
 ) -> None:
     every = damages(complete)
     sample = every if count > len(every) else random.Random(0).sample(every, count)
-    for name, content in sample:
+    for name, make_content in sample:
+        content = make_content()
         folder = shutil.copytree(complete, tmp_path / "damaged")
         (folder / name).write_text(content)
         faults = [fault for read in read_all(folder) if (fault := fault_of(read))]

@@ -14,7 +14,6 @@ from cagepool import runs
 from cagepool.types import Arrays
 from tests.environment import environ_without_coverage
 
-OLD_FOLDER = Path(__file__).parent / "old_folder"
 SETTINGS = {"run": {"seed": 3}}
 
 
@@ -43,7 +42,7 @@ def test_a_run_is_read_as_it_was_made(tmp_path: Path) -> None:
     assert runs.is_run(run.path)
     assert not runs.is_run(tmp_path)
     content = json.loads((run.path / runs.CONFIG).read_text())
-    assert content == {"format": 2, "cagepool": "0.1.0", "settings": SETTINGS}
+    assert content == {"format": 1, "cagepool": "0.1.0", "settings": SETTINGS}
 
 
 @pytest.mark.parametrize("used_by", ["file", "folder"])
@@ -149,7 +148,7 @@ def test_a_new_checkpoint_takes_the_place_of_all_others_of_its_kind(tmp_path: Pa
 def test_what_a_killed_process_left_behind_is_no_hindrance(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
     run.save_checkpoint("last", arrays(1), {"update": 1})
-    for name in (".last", ".last-old", ".last-000002.tmp", ".last-000001.old"):
+    for name in (".last-000002.tmp", ".last-000001.old"):
         half = run.path / runs.CHECKPOINTS / name
         half.mkdir()
         (half / runs.WEIGHTS).write_bytes(b"half")
@@ -233,7 +232,7 @@ def test_a_run_is_locked_by_one_process_at_a_time(tmp_path: Path) -> None:
     ("missing", "program"),
     [
         ("msgspec safetensors fcntl", "import cagepool; cagepool.make_vec(2).reset(seed=0)"),
-        ("fcntl", f"import cagepool; cagepool.load({str(OLD_FOLDER)!r})"),
+        ("fcntl", "import cagepool; cagepool.load('zoo:minutes')"),
     ],
     ids=["environments", "policies"],
 )

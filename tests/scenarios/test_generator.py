@@ -34,7 +34,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @given(seed=st.integers(0, 2**70), options=OPTIONS, asks_b_line=st.booleans())
-def test_a_random_network_is_valid_and_survives_saving(
+def test_a_random_scenario_is_valid_and_survives_saving(
     seed: int,
     options: dict[str, Any],
     asks_b_line: bool,
@@ -71,21 +71,23 @@ def test_a_saved_file_has_the_same_tables(name: str, tmp_path: Path) -> None:
 
 
 def test_saving_does_not_replace_a_file_unless_asked(tmp_path: Path) -> None:
-    path = tmp_path / "network.yaml"
+    path = tmp_path / "scenario.yaml"
     path.write_text("precious", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"must be saved to a new file, .*network.yaml exists"):
+    with pytest.raises(ValueError, match=r"must be saved to a new file, .*scenario.yaml exists"):
         CAGE2.save(path)
     assert path.read_text(encoding="utf-8") == "precious"
     CAGE2.save(path, overwrite=True)
     assert Scenario.load(path) == CAGE2
     with pytest.raises(ValueError, match=r"a file that can be written, .*: No such file or dir"):
-        CAGE2.save(tmp_path / "missing" / "network.yaml")
-    assert [one.name for one in tmp_path.iterdir()] == ["network.yaml"]
+        CAGE2.save(tmp_path / "missing" / "scenario.yaml")
+    assert [one.name for one in tmp_path.iterdir()] == ["scenario.yaml"]
 
 
 def test_cage_2_is_a_member_of_its_own_class() -> None:
-    network = Scenario.generate(5, users=5, enterprise=3, op_hosts=3, images="cage2", links="cage2")
-    assert network == CAGE2
+    scenario = Scenario.generate(
+        5, users=5, enterprise=3, op_hosts=3, images="cage2", links="cage2"
+    )
+    assert scenario == CAGE2
 
 
 def test_the_draws_of_a_seed_never_change() -> None:
@@ -96,16 +98,16 @@ def test_the_draws_of_a_seed_never_change() -> None:
 
 
 def test_a_number_is_drawn_from_its_whole_range() -> None:
-    networks = [Scenario.generate(seed, users=(3, 5), enterprise=(2, 3)) for seed in range(60)]
-    counts = {sum(host.startswith("User") for host in network.hosts) for network in networks}
+    scenarios = [Scenario.generate(seed, users=(3, 5), enterprise=(2, 3)) for seed in range(60)]
+    counts = {sum(host.startswith("User") for host in scenario.hosts) for scenario in scenarios}
     assert counts == {3, 4, 5}
 
 
 def test_images_are_drawn_from_those_that_are_named() -> None:
-    network = Scenario.generate(3, images=("Internal", "linux_user_host2"))
+    scenario = Scenario.generate(3, images=("Internal", "linux_user_host2"))
     drawn = {
         image
-        for host, image in zip(network.hosts, network.images, strict=True)
+        for host, image in zip(scenario.hosts, scenario.images, strict=True)
         if host not in ("Defender", "Op_Server0")
     }
     assert drawn == {"Internal", "linux_user_host2"}
@@ -134,5 +136,5 @@ def test_impossible_ranges_are_one_sentence(call: Callable[[], Scenario], senten
 
 
 def test_every_image_is_drawn_by_any() -> None:
-    networks = [Scenario.generate(seed, images="any") for seed in range(40)]
-    assert {image for network in networks for image in network.images} == IMAGES.keys()
+    scenarios = [Scenario.generate(seed, images="any") for seed in range(40)]
+    assert {image for scenario in scenarios for image in scenario.images} == IMAGES.keys()

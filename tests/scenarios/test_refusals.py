@@ -462,7 +462,7 @@ def silent_enterprise2(content: Content) -> None:
     content["Hosts"]["Enterprise2"]["image"] = "own_silent"
 
 
-def takeable_network_without_target(content: Content) -> None:
+def takeable_scenario_without_target(content: Content) -> None:
     content["Hosts"]["Defender"]["image"] = "Gateway"
     del content["Hosts"]["Enterprise2"]["info"]["Op_Server0"]
 
@@ -525,7 +525,7 @@ RED_CASES: dict[str, tuple[str, Callable[[Content], Any], str]] = {
     ),
     "every known host can be taken": (
         "meander",
-        takeable_network_without_target,
+        takeable_scenario_without_target,
         "RedMeanderAgent needs to learn of Op_Server0 or of a host that it can never take",
     ),
 }

@@ -38,6 +38,6 @@ def test_cyborg_plays_a_saved_file(name: str, red: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file", "name"), [("Scenario2", "cage2"), ("Scenario1b", "cage1")])
-def test_files_of_cyborg_are_the_built_in_networks(file: str, name: str) -> None:
+def test_files_of_cyborg_are_the_built_in_scenarios(file: str, name: str) -> None:
     folder = locate.package_folder(locate.load()) / "Shared" / "Scenarios"
     assert resolve_scenarios(folder / f"{file}.yaml") == resolve_scenarios(name)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cagepool import _core
 from cagepool.scenarios import CAGE2, Layout, resolve_scenarios
-from cagepool.sim import names
+from cagepool.scenarios.vocabulary import DECOYS, RED_KINDS
 from tests.scenarios.files import SAMPLES, TABLES, sample
 
 # Names of our tables where they differ from those of the recorded ones.
@@ -44,13 +45,28 @@ def test_a_file_gives_the_recorded_tables(name: str) -> None:
     assert accepted == {red: sentence == "accepted" for red, sentence in red.items()}
 
 
-def test_the_built_in_network_is_that_of_its_file() -> None:
+def test_the_built_in_scenario_is_that_of_its_file() -> None:
     assert sample("cage2_rebuilt") == CAGE2
-    assert CAGE2.hosts == names.HOSTS
-    assert CAGE2.actions == names.ACTIONS
-    assert CAGE2.red_actions[:43] == names.RED_ACTIONS[:43]  # there, only Op_Server0 is impacted
-    types = {host: kind for host, kind in names.HOST_TYPE.items() if host != "User0"}
-    assert CAGE2.roles == tuple(types.get(host) for host in names.HOSTS)
+    types = {host: host.rstrip("0123456789").lower() for host in CAGE2.hosts if host != "User0"}
+    assert CAGE2.roles == tuple(types.get(host) for host in CAGE2.hosts)
+
+
+def test_the_actions_are_those_of_the_compiled_game() -> None:
+    kinds = {kind.name.capitalize(): kind for kind in _core.BlueKind}
+    for index, action in enumerate(CAGE2.actions):
+        verb, _, host = action.partition(" ")
+        kind, number, decoy, _ = _core.blue_action(index)
+        decoy_name = f"Decoy{DECOYS[decoy]}"
+        assert verb == decoy_name if kind == _core.BlueKind.DECOY else kinds[verb] == kind
+        assert not host or CAGE2.hosts[number] == host
+    assert len(CAGE2.actions) == _core.ACTION_COUNT
+    assert len(CAGE2.red_actions) == _core.RED_ACTION_COUNT
+    for index, action in enumerate(CAGE2.red_actions):
+        verb, _, place = action.partition(" ")
+        red_kind, target = _core.red_action(index)
+        assert verb == RED_KINDS[red_kind]
+        targets = CAGE2.subnets if red_kind == _core.RedKind.SWEEP else CAGE2.hosts
+        assert place == (targets[target] if target >= 0 else "")
 
 
 def test_the_hash_follows_what_decides_the_game() -> None:

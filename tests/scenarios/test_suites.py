@@ -5,7 +5,7 @@ from tests.scenarios.files import sample
 
 
 @pytest.mark.parametrize("name", suites.SUITES)
-def test_a_suite_has_its_published_networks(name: str) -> None:
+def test_a_suite_has_its_published_scenarios(name: str) -> None:
     # The SHA-256 is compared when the members are made.
     train, test = (resolve_scenarios(f"{name}:{split}") for split in suites.SPLITS)
     hashes = {scenario.hash for scenario in (*train, *test)}
@@ -28,7 +28,7 @@ def test_a_version_and_a_member_can_be_named() -> None:
         resolve_scenarios("cage2/users")
 
 
-def test_cage_1_is_the_network_with_misinform() -> None:
+def test_cage_1_is_the_scenario_with_misinform() -> None:
     assert resolve_scenarios("cage1") == (sample("cage1_misinform"),)
 
 
@@ -48,7 +48,7 @@ def test_the_table_says_which_reds_can_play() -> None:
 
 def test_a_changed_generator_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "generate_tables", lambda seed, options: CAGE2)  # noqa: ARG005
-    with pytest.raises(RuntimeError, match="cage2/users:test must have its published networks"):
+    with pytest.raises(RuntimeError, match="cage2/users:test must have its published scenarios"):
         suites._members.__wrapped__("cage2/users", "test")
 
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from cagepool.search.gp import Observation
+from cagepool.search.strategy import Observation
 
 ORDER_NUMBERS = st.integers(0, 119)
 HISTORIES = st.dictionaries(

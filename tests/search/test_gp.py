@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from sklearn.gaussian_process.kernels import RBF
 
-from cagepool.search import gp
-from cagepool.search.gp import Observation
-from cagepool.search.permutations import KENDALL_DISTANCES, PRECEDENCES
-from cagepool.sim.orders import ALL_ORDERS
+from cagepool.search import strategy
+from cagepool.search.strategy import KENDALL_DISTANCES, PRECEDENCES, Observation
+from cagepool.sim.compliance import ALL_ORDERS
 from tests.search.histories import HISTORIES
 
 
@@ -25,12 +24,12 @@ def test_the_posterior_agrees_with_the_closed_form(observations: dict[int, Obser
     orders = list(observations)
     scores = np.array([o.score for o in observations.values()])
     errors = np.array([o.standard_error for o in observations.values()])
-    model, center, scale = gp.fit_score_model(orders, [*scores], [*errors])
-    mean, std = gp.predict_scores(orders, [*scores], [*errors])
+    model, center, scale = strategy.fit_score_model(orders, [*scores], [*errors])
+    mean, std = strategy.predict_scores(orders, [*scores], [*errors])
     parameters = model.kernel_.get_params()
     variance, length = parameters["k1__constant_value"], parameters["k2__length_scale"]
     kernel = variance * np.exp(-(2 / length**2) * KENDALL_DISTANCES)
-    noise = np.maximum((errors / scale) ** 2, gp.MIN_NOISE)
+    noise = np.maximum((errors / scale) ** 2, strategy.MIN_NOISE)
     solution = np.linalg.solve(
         kernel[np.ix_(orders, orders)] + np.diag(noise),
         np.column_stack([(scores - center) / scale, kernel[orders]]),
@@ -44,8 +43,8 @@ def test_the_posterior_agrees_with_the_closed_form(observations: dict[int, Obser
 
 def test_a_smaller_standard_error_gives_an_observation_more_weight() -> None:
     orders, scores = [0, 60, 119], [-10.0, -50.0, -30.0]
-    precise_mean, precise_std = gp.predict_scores(orders, scores, [0.1] * 3)
-    noisy_mean, noisy_std = gp.predict_scores(orders, scores, [15.0] * 3)
+    precise_mean, precise_std = strategy.predict_scores(orders, scores, [0.1] * 3)
+    noisy_mean, noisy_std = strategy.predict_scores(orders, scores, [15.0] * 3)
     assert (precise_std[orders] < noisy_std[orders]).all()
     assert abs(precise_mean[60] + 50) < abs(noisy_mean[60] + 50)
 
@@ -53,7 +52,7 @@ def test_a_smaller_standard_error_gives_an_observation_more_weight() -> None:
 def test_orders_near_failed_ones_have_a_lower_probability_of_feasibility() -> None:
     passed = [order.startswith("user") for order in ALL_ORDERS]
     observed = list(range(0, 120, 3))
-    probability = gp.pass_probability(observed, [passed[number] for number in observed])
+    probability = strategy.pass_probability(observed, [passed[number] for number in observed])
     others = [number for number in range(120) if number not in observed]
     assert min(probability[n] for n in others if passed[n]) > max(
         probability[n] for n in others if not passed[n]
@@ -61,11 +60,11 @@ def test_orders_near_failed_ones_have_a_lower_probability_of_feasibility() -> No
 
 
 def test_the_probability_of_feasibility_is_constant_until_results_differ() -> None:
-    assert gp.pass_probability([1, 2, 3], [True] * 3).tolist() == [4 / 5] * 120
-    assert gp.pass_probability([1, 2], [False] * 2).tolist() == [1 / 4] * 120
+    assert strategy.pass_probability([1, 2, 3], [True] * 3).tolist() == [4 / 5] * 120
+    assert strategy.pass_probability([1, 2], [False] * 2).tolist() == [1 / 4] * 120
 
 
 def test_a_small_probability_of_feasibility_never_raises_the_acquisition_value() -> None:
     mean, std = np.array([-300.0, -20.0, -20.0]), np.array([1.0, 2.0, 2.0])
-    likely, unlikely = gp.constrained_ucb(mean, std, np.array([0.5, 0.9, 0.1]), 2.0)[1:]
+    likely, unlikely = strategy.constrained_ucb(mean, std, np.array([0.5, 0.9, 0.1]), 2.0)[1:]
     assert likely > unlikely > 0

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from cagepool.search.permutations import (
+from cagepool.search.strategy import (
     KENDALL_DISTANCES,
     farthest_order,
     index_of_nearest,
     restricted_order,
 )
+from cagepool.sim.compliance import ALL_ORDERS
 from cagepool.sim.names import HOST_TYPES
-from cagepool.sim.orders import ALL_ORDERS
 
 
 def test_kendall_distances_agree_with_scipy() -> None:

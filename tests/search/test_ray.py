@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from cagepool import runs
+from cagepool.experiments import executor
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import read_decisions
-from cagepool.train.ray import executor
-from tests.search.null_listener import NullListener
 from tests.search.test_search import QUICK, run_search, tables_without_times
 from tests.train.ray.local_cluster import TwoNodes, two_nodes
 
@@ -85,7 +84,7 @@ def test_a_killed_node_changes_no_result_and_is_counted(
         return False
 
     run = search.create(tmp_path / "search", SearchConfig.from_flat(**LONG))
-    assert search.search(run, NullListener(), kill)
+    assert search.search(run, should_stop=kill)
     cluster.replace_node()
 
     decisions = read_decisions(run.path)
@@ -103,9 +102,9 @@ def test_two_concurrent_trainings_are_stopped_and_resumed_to_the_same_tables(
     monkeypatch.setattr(executor, "POLL_SECONDS", 0.05)  # so that it is stopped in time
     asked = iter(range(3))
     run = search.create(tmp_path / "search", SearchConfig.from_flat(**LONG))
-    assert not search.search(run, NullListener(), lambda: next(asked, None) is None)
+    assert not search.search(run, should_stop=lambda: next(asked, None) is None)
     assert [decision.outcome for decision in read_decisions(run.path)[-2:]] == ["", ""]
-    assert search.search(run, NullListener(), lambda: False)
+    assert search.search(run)
 
     assert tables_without_times(run.path) == tables_without_times(undisturbed)
 

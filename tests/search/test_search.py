@@ -17,13 +17,14 @@ from rich.console import Console
 from cagepool import runs
 from cagepool.cli.display import SearchDisplay
 from cagepool.cli.main import run as command
+from cagepool.runs import listing
 from cagepool.runs.schema import WorkflowFile
 from cagepool.search import search
 from cagepool.search.config import SearchConfig
 from cagepool.search.records import Decision, read_decisions, training_folder, write_decisions
-from cagepool.sim.orders import ALL_ORDERS
+from cagepool.sim.compliance import ALL_ORDERS
 from cagepool.train import runner
-from tests.search.null_listener import NullListener
+from tests.environment import LIMIT_S
 
 QUICK: dict[str, Any] = {
     "n_envs": 10, "max_steps": 10, "update_steps": 10, "n_eval_episodes": 2, "hidden": (8,),
@@ -45,7 +46,7 @@ class StopAfter:
 
 def run_search(folder: Path, **settings: Any) -> runs.Run:
     run = search.create(folder, SearchConfig.from_flat(**{**QUICK, **settings}))
-    assert search.search(run, NullListener(), lambda: False)
+    assert search.search(run)
     return run
 
 
@@ -80,7 +81,7 @@ def test_the_allowance_of_a_training_is_the_rest_of_the_budget(
 ) -> None:
     budget = {"total_episodes": total, "max_episodes_per_order": maximum}
     config = SearchConfig.from_flat(**{**QUICK, **budget})
-    assert search.next_allowance(config, reserved) == allowance
+    assert listing.allowance(config.as_dict(), reserved) == allowance
 
 
 def test_a_training_inherits_the_policy_of_the_nearest_order_unless_told_otherwise(
@@ -115,16 +116,14 @@ def test_an_order_that_has_passed_is_trained_again_without_early_stopping(tmp_pa
     settings = SearchConfig.from_flat(**QUICK).training_config(
         first.order_number, 0, total_episodes=40
     )
-    assert runner.train(
-        runs.create(run.path / "000", settings.as_dict(), "0"), NullListener(), lambda: False
-    )
+    assert runner.train(runs.create(run.path / "000", settings.as_dict(), "0"))
     outcome = WorkflowFile(
         order=first.order, outcome="passed", reason="", mean=-1.0, standard_error=0.1, episodes=2,
         compliance=1.0, coverage=1.0, decisions=2.0, wasted_fixes=0.0, passes=True,
     )  # fmt: skip
     again = replace(first, iteration=1, run="001", inherits=0)
     write_decisions(run.path, [first.with_outcome(outcome, 40, 40), again])
-    assert search.search(run, NullListener(), lambda: False)
+    assert search.search(run)
     last = read_decisions(run.path)[1]
     assert (last.outcome, last.episodes) == ("fixed", 40)
 
@@ -134,9 +133,36 @@ def test_a_search_that_is_stopped_and_resumed_makes_the_same_decisions(
     whole: Path, tmp_path: Path, updates: int
 ) -> None:
     parts = search.create(tmp_path / "parts", SearchConfig.from_flat(**QUICK))
-    assert not search.search(parts, NullListener(), StopAfter(updates))
-    assert search.search(parts, NullListener(), lambda: False)
+    assert not search.search(parts, should_stop=StopAfter(updates))
+    assert search.search(parts)
     assert tables_without_times(parts.path) == tables_without_times(whole)
+
+
+@pytest.mark.slow
+def test_two_jobs_train_in_processes_to_the_same_tables_whether_stopped_or_not(
+    tmp_path: Path,
+) -> None:
+    settings = {**QUICK, "jobs": 2, "total_episodes": 120}
+    whole = run_search(tmp_path / "whole", **settings)
+    decisions = read_decisions(whole.path)
+    assert decisions[1].inherits is None  # decided while the first was pending
+    assert decisions[-1].total_episodes == sum(one.episodes or 0 for one in decisions)
+    parts = search.create(tmp_path / "parts", SearchConfig.from_flat(**settings))
+    assert not search.search(parts, should_stop=StopAfter(1))
+    assert search.search(parts)
+    assert tables_without_times(parts.path) == tables_without_times(whole.path)
+
+
+def test_a_training_with_settings_of_its_own_is_refused_by_the_resumed_search(
+    tmp_path: Path,
+) -> None:
+    run = search.create(tmp_path / "search", SearchConfig.from_flat(**QUICK))
+    assert not search.search(run, should_stop=StopAfter(0))
+    config = run.path / read_decisions(run.path)[0].run / runs.CONFIG
+    config.write_text(config.read_text().replace("cagepool/CAGE2-v0", "os:abort"))
+    assert "os:abort" in config.read_text()
+    with pytest.raises(ValueError, match="it holds a run with other settings"):
+        search.search(run)
 
 
 def test_missing_tables_are_written_by_the_resumed_search(whole: Path, tmp_path: Path) -> None:
@@ -144,7 +170,7 @@ def test_missing_tables_are_written_by_the_resumed_search(whole: Path, tmp_path:
     shutil.copytree(whole, copy)
     (copy / "orders.csv").unlink()
     (copy / "updates.csv").unlink()
-    assert search.search(runs.open_run(copy), NullListener(), lambda: False)
+    assert search.search(runs.open_run(copy))
     assert tables_without_times(copy) == tables_without_times(whole)
 
 
@@ -179,7 +205,7 @@ def test_a_search_that_is_killed_at_any_moment_makes_the_same_decisions(
 
 def wait_for_change(folder: Path, process: "subprocess.Popen[bytes]") -> None:
     before = complete_files(folder)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LIMIT_S
     while process.poll() is None and complete_files(folder) == before:
         assert time.monotonic() < deadline
         time.sleep(0.002)  # leaves the core to the search
@@ -208,6 +234,7 @@ def test_the_universal_method_ranks_all_orders_with_one_policy(tmp_path: Path) -
         ("overlap", True, "sets ppo.overlap itself"),
         ("gp_beta", -1.0, "gp_beta must be at least 0"),
         ("max_episodes_per_order", 0, "max_episodes_per_order must be at least 1"),
+        ("jobs", 0, "jobs must be at least 1"),
     ],
 )
 def test_an_invalid_setting_of_a_search_is_refused(setting: str, value: Any, sentence: str) -> None:
@@ -270,6 +297,15 @@ def test_a_forged_decision_is_refused(tmp_path: Path, changes: Any, fault: str) 
 
     with pytest.raises(runs.RunFileError, match=rf"decisions\.csv is damaged: {fault}"):
         read_decisions(tmp_path)
+
+
+def test_a_link_in_place_of_a_training_is_refused(whole: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(whole, tmp_path / "search")
+    training = copy / read_decisions(copy)[0].run
+    training.rename(tmp_path / "elsewhere")
+    training.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(runs.RunFileError, match="must be a folder, it is a link"):
+        search.search(runs.open_run(copy))
 
 
 def test_a_search_that_was_killed_before_its_first_decision_has_none(tmp_path: Path) -> None:

@@ -4,9 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cagepool.search.gp import Observation, posterior
-from cagepool.search.permutations import KENDALL_DISTANCES, PRECEDENCES
-from cagepool.search.strategy import add_pending, propose
+from cagepool.search.strategy import (
+    KENDALL_DISTANCES,
+    PRECEDENCES,
+    Observation,
+    add_pending,
+    posterior,
+    propose,
+)
 from cagepool.types import Float64s
 from tests.search.histories import HISTORIES, ORDER_NUMBERS
 

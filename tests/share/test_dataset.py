@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cagepool.cli.main import run
-from cagepool.evaluate.resolve import resolve_policy
+from cagepool.policy.load import load
 from cagepool.share.dataset import RecordOptions, record_dataset
 from cagepool.sim.names import RED_AGENTS
 from tests.cli.command import python
@@ -22,7 +22,7 @@ OPTIONS = RecordOptions(episodes=EPISODES, max_steps=STEPS, seed=4)
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("datasets") / "mine-v3"
-    return record_dataset(resolve_policy("zoo:minutes"), folder, OPTIONS)
+    return record_dataset(load("zoo:minutes"), folder, OPTIONS)
 
 
 def test_minari_reads_a_dataset_by_its_name(
@@ -91,7 +91,7 @@ def test_datasets_are_split_and_combined_by_minari(
 
 
 def test_a_policy_can_sample_its_actions(tmp_path: Path) -> None:
-    policy = resolve_policy("zoo:minutes")
+    policy = load("zoo:minutes")
     greedy, *sampled = (
         minari.MinariDataset(
             record_dataset(

@@ -11,23 +11,24 @@ from huggingface_hub import ModelCard
 import cagepool
 from cagepool import runs
 from cagepool.cli.main import run
-from cagepool.cyborg import CybORGAgent
-from cagepool.evaluate import Trial, zoo
+from cagepool.evaluate import Trial
 from cagepool.evaluate.rollout import game_seeds, start_games
+from cagepool.integrations import CybORGAgent
+from cagepool.policy.load import zoo_folder
 from cagepool.share.export import ExportOptions, export_run
 from tests.cli.command import python
 from tests.evaluate.folders import add_checkpoint, make_run
 from tests.test_optional import COMMAND, WITHOUT
 
 FILES = {
-    "README.md", "checkpoints", "checks.csv", "config.json", "evaluation.json", "metrics.csv",
+    "README.md", "checkpoints", "evaluations.csv", "config.json", "evaluation.json", "metrics.csv",
     "policy.onnx", "report.html",
 }  # fmt: skip
 
 
 def make_source(path: Path, **settings: Any) -> Path:
     """A run that can be exported; its table of evaluations lacks what a report needs."""
-    (make_run(path, **settings) / runs.CHECKS).unlink()
+    (make_run(path, **settings) / runs.EVALUATIONS).unlink()
     return path
 
 
@@ -41,7 +42,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_export_has_weights_settings_scores_page_onnx_and_card(exported: Path) -> None:
     assert {path.name for path in exported.iterdir()} == FILES
     assert [path.name for path in exported.parent.iterdir()] == ["best"]  # nothing is left over
-    source = zoo.zoo_folder("zoo:best-2.1")
+    source = zoo_folder("zoo:best-2.1")
     assert (exported / "config.json").read_bytes() == (source / "config.json").read_bytes()
 
 

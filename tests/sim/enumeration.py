@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
+from cagepool.scenarios import CAGE2, Layout
 from cagepool.sim import dtypes
 from cagepool.sim.names import EXPLOITS, TRACE_REDS, edition_code, host_index
+from cagepool.sim.scenario_tables import core_scenarios
 
 # Rules 1.4 and 4.2.
 WEIGHTS = dict(zip(EXPLOITS, (2.0, 1.0, 3.0, 4.0, 0.1, 5.0, 6.0, 7.0), strict=True))
@@ -22,8 +24,11 @@ GREEN_HOSTS = [
     host_index(name)
     for name in (*(f"User{i}" for i in range(5)), *(f"Enterprise{i}" for i in range(3)))
 ]
+ROW = dtypes.trimmed(dtypes.TRACE_ROW, len(CAGE2.hosts))
 REFUSAL = re.compile(r"(\w+) of episode 0, step \d+ must be among .* \(([\d, ]+)\), got -1")
 Draws = dict[str, int]
+
+TABLES = core_scenarios([CAGE2], Layout.of([CAGE2]))
 
 
 @dataclass(frozen=True)
@@ -76,18 +81,19 @@ class Enumeration:
         for field in ("red_target", "exploit", "detected", "esc_pick", "green_host"):
             inputs[field] = [draws.get(field, -1) for draws in path]
         rows = np.zeros(len(path), dtypes.TRACE_ROW)
-        _core.replay(
+        _core.CompiledBatch.replay(
+            **TABLES,
             episodes=dtypes.as_bytes(episode),
             inputs=dtypes.as_bytes(inputs),
             rows=dtypes.as_bytes(rows),
         )
-        last: NDArray[np.void] = rows[-1]
+        last: NDArray[np.void] = rows.view(ROW)[-1]
         return last
 
 
 def start(reds: Sequence[str]) -> list[Course]:
     """The courses of no step, one per red agent."""
-    return [Course(red, (), Fraction(1), np.zeros((), dtypes.TRACE_ROW)) for red in reds]
+    return [Course(red, (), Fraction(1), np.zeros((), ROW)) for red in reds]
 
 
 def _refused(error: ValueError) -> tuple[str, list[int]]:

@@ -64,11 +64,10 @@ def play_step(batch: Batch, action: int | str, red: str | None = None) -> None:
 
 
 def trace_rows(batch: Batch) -> NDArray[np.void]:
-    """State of every game as trace rows."""
-    is_built_in = batch.config.is_built_in
-    result = np.zeros(batch.games, dtypes.TRACE_ROW if is_built_in else dtypes.SCENARIO_TRACE_ROW)
+    """State of every game as trace rows, with the hosts of the largest scenario."""
+    result = np.zeros(batch.games, dtypes.TRACE_ROW)
     batch.core.write_trace_rows(dtypes.as_bytes(result))
-    return result
+    return result.view(dtypes.trimmed(dtypes.TRACE_ROW, batch.true_state["access"].shape[1]))
 
 
 def visible_state(batch: Batch) -> list[bytes]:

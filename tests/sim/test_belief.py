@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.evaluate.load import load
+from cagepool.policy.load import load_run as load
 from cagepool.sim import BELIEF_FEATURES, BeliefConfig, BeliefFilter
 from cagepool.sim.names import OFFICIAL_REDS, action_index
 from cagepool.types import Arrays, Int64s

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cagepool import make_vec
-from cagepool.sim import COUNTERS, Batch, BatchConfig, orders
+from cagepool.sim import COUNTERS, Batch, BatchConfig, compliance
 from cagepool.sim.compliance import ComplianceTracker, compliance_summary, episode_compliance
 from cagepool.sim.names import ACTIONS, HOSTS, action_index
 from tests.scenarios.files import sample
@@ -25,7 +25,7 @@ TYPES = {
     "op_host": ["Op_Host0", "Op_Host1", "Op_Host2"],
     "user": ["User1", "User2", "User3", "User4"],
 }
-RULES = list(product(["true", "observed"], ["host", "seed"]))
+RULES = list(product(["true", "observed"], ["host", "fix-type"]))
 FIXES = [name for name in ACTIONS if name.startswith(("Remove", "Restore"))]
 FIX_OR_SLEEP = np.array([0, *(action_index(name) for name in FIXES)])
 ORDERS = st.permutations(list(TYPES)).map(">".join)
@@ -50,7 +50,7 @@ class ReferenceCounter:
         return Fraction(self.counts["compliant"], decisions) if decisions else Fraction(0)
 
     def hosts_of(self, kind: str) -> list[str]:
-        foothold = ["User0"] if kind == "user" and self.definition == "seed" else []
+        foothold = ["User0"] if kind == "user" and self.definition == "fix-type" else []
         return TYPES[kind] + foothold
 
     def threatened(self, batch: Batch, game: int) -> set[str]:
@@ -70,7 +70,7 @@ class ReferenceCounter:
         target = action.split()[1]
         self.counts["fixes"] += 1
         in_top_type = bool(types) and target in self.hosts_of(types[0])
-        if self.definition == "seed":
+        if self.definition == "fix-type":
             compliant = in_top_type or not types
         else:
             compliant = in_top_type and target in threatened
@@ -117,7 +117,7 @@ def test_counters_and_alignment_are_as_specified(
     seed=SEEDS,
     policy=st.integers(0, 2**32),
     alignment=st.floats(1e-3, 1e6),
-    definition=st.sampled_from(["host", "seed"]),
+    definition=st.sampled_from(["host", "fix-type"]),
 )
 def test_the_alignment_rewards_of_an_episode_add_up_to_the_bit(
     seed: int, policy: int, alignment: float, definition: str
@@ -177,14 +177,14 @@ def test_restoring_the_foothold_while_all_is_well_is_waste_alone() -> None:
     assert counts == {"compliant": 0, "violations": 0, "wasted": 10, "fixes": 10, "threat_steps": 0}
 
 
-@pytest.mark.parametrize("order", [*orders.NAMED_ORDERS])
+@pytest.mark.parametrize("order", [*compliance.NAMED_ORDERS])
 def test_named_orders_are_orders(order: str) -> None:
-    assert sorted(orders.parse_order(order)) == sorted(TYPES)
+    assert sorted(compliance.parse_order(order)) == sorted(TYPES)
 
 
 def test_there_are_120_orders_each_with_its_own_number() -> None:
-    assert set(orders.ALL_ORDERS) == {">".join(order) for order in permutations(TYPES)}
-    assert [orders.order_number(order) for order in orders.ALL_ORDERS] == list(range(120))
+    assert set(compliance.ALL_ORDERS) == {">".join(order) for order in permutations(TYPES)}
+    assert [compliance.order_number(order) for order in compliance.ALL_ORDERS] == list(range(120))
 
 
 def test_a_copied_game_takes_its_order_along() -> None:
@@ -265,12 +265,12 @@ def test_compliance_is_the_share_of_all_decisions() -> None:
 
 
 def test_older_compliance_is_the_mean_of_episodes_and_half_without_a_fix() -> None:
-    assert compliance_summary(EPISODES, "seed").compliance == (0.5 + 0.75 + 1.0) / 3
+    assert compliance_summary(EPISODES, "fix-type").compliance == (0.5 + 0.75 + 1.0) / 3
 
 
 def test_by_the_older_definition_wasted_fixes_comply_and_cover_no_threat() -> None:
     # 2 fixes while nothing was threatened, then 1 of 4 steps with a threat was used for a fix.
-    summary = compliance_summary(np.array([[2, 1, 2, 3, 4]]), "seed")
+    summary = compliance_summary(np.array([[2, 1, 2, 3, 4]]), "fix-type")
     assert (summary.compliance, summary.coverage) == (2 / 3, 1 / 4)
     assert summary.as_dict()["wasted_fixes"] == 2
 

@@ -10,7 +10,6 @@ from cagepool.sim.names import (
     action_index,
     action_name,
     host_index,
-    host_name,
     red_action_index,
     red_action_name,
     red_shares,
@@ -87,14 +86,11 @@ def test_an_index_without_a_red_action_is_refused(index: int) -> None:
 
 def test_every_host_is_found_by_its_name() -> None:
     assert [host_index(name) for name in HOSTS] == list(range(_core.HOST_COUNT))
-    assert [host_name(index) for index in range(_core.HOST_COUNT)] == list(HOSTS)
 
 
 def test_a_host_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match=r"one of Defender, .* User4; got 'User5'"):
         host_index("User5")
-    with pytest.raises(IndexError, match="below 13, got 13"):
-        host_name(13)
 
 
 @pytest.mark.parametrize(

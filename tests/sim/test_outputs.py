@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from cagepool import _core
+from cagepool.scenarios import CAGE2, Layout
 from cagepool.sim import Batch, dtypes
+from cagepool.sim.scenario_tables import core_scenarios
 from cagepool.types import Arrays
 
 GAMES = 3
@@ -14,18 +16,22 @@ GAMES = 3
 
 def outputs(**changed: Any) -> Arrays:
     arrays: Arrays = {}
-    for name, types, columns, condition in _core.output_fields():
+    for name, types, fixed, condition in _core.CompiledBatch.output_fields():
+        columns = fixed or _core.OBSERVATION_SIZE
         rows = 0 if condition == _core.OutputCondition.SAME_STEP_RESET else GAMES
         arrays[name] = np.zeros((rows, columns) if columns > 1 else rows, types[0])
     return arrays | changed
 
 
-def make(arrays: Arrays, **changed: Any) -> _core.Batch:
+def make(arrays: Arrays, **changed: Any) -> _core.CompiledBatch:
     configs = np.zeros(GAMES, dtypes.GAME_CONFIG)
     configs["horizon"] = configs["reds"] = 1
     for field, value in changed.items():
         configs[field] = value
-    return _core.Batch(
+    layout = Layout.of([CAGE2])
+    return _core.CompiledBatch(
+        **core_scenarios([CAGE2], layout),
+        draws_scenarios=False,
         configs=dtypes.as_bytes(configs),
         outputs=arrays,
         autoreset=_core.Autoreset.NEXT_STEP,
@@ -37,9 +43,9 @@ def make(arrays: Arrays, **changed: Any) -> _core.Batch:
 
 
 def test_the_batch_explains_every_output_of_the_core() -> None:
-    names = [name for name, *_ in _core.output_fields()]
+    names = [name for name, *_ in _core.CompiledBatch.output_fields()]
     assert {*names, "scenario_ids"} == Batch.__annotations__.keys()
-    assert names == [name for name, *_ in _core.scenario_output_fields()]
+    assert names == [name for name, *_ in _core.TableBatch.output_fields()]
     make(outputs())
 
 
@@ -63,7 +69,7 @@ def test_the_batch_explains_every_output_of_the_core() -> None:
             ValueError,
             "observations must have 52 columns, got 51",
         ),
-        ({"moves": np.zeros((3, 9), np.uint8)}, ValueError, "moves must have 8 columns, got 9"),
+        ({"moves": np.zeros((3, 9), np.uint8)}, ValueError, "moves must have 12 columns, got 9"),
         ({"orders": np.full(3, 120, np.uint8)}, ValueError, "the order of game 0 must be below"),
         (
             {"final_observations": np.zeros((3, 52), np.float32)},

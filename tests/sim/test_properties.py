@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cagepool import _core
-from cagepool.sim.names import HOSTS, SUBNET_HOSTS, action_index, host_index
+from cagepool.scenarios import CAGE2
+from cagepool.sim.names import HOSTS, action_index, host_index
 from tests.sim.games import (
     ACTION_INDICES,
     ACTION_LISTS,
@@ -157,7 +158,11 @@ def test_the_reward_is_the_sum_of_its_parts(
         batch.step(int64s([action]))
         state = batch.true_state[0]
         held = int(LOSS_TENTHS[state["privileged"] > 0].sum())
-        tenths = -held - 100 * (1 - int(state["ot_running"])) - 10 * (action in RESTORES)
+        tenths = (
+            -held
+            - 100 * (1 - int(state["ot_running"][host_index("Op_Server0")]))
+            - 10 * (action in RESTORES)
+        )
         if fresh:  # the step in which a new episode begins plays no action
             tenths = total = 0
         total += tenths
@@ -218,7 +223,7 @@ def test_red_forgets_nothing_but_the_ports_that_a_new_scan_replaces(
         after = trace_rows(batch)
         for field in ("s_known_ip", "s_known_host", "s_known_net"):
             assert (after[field] >= before[field]).all()
-        assert (after["s_ot"][:, 2] >= before["s_ot"][:, 2]).all()
+        assert (after["s_ot_known"] >= before["s_ot_known"]).all()
         lost = before["s_red_ports"] & ~after["s_red_ports"]
         if edition == "2.1":
             scan = batch.moves["red_kind"] == _core.RedKind.SCAN
@@ -243,8 +248,8 @@ def test_no_sequence_of_actions_breaks_a_game(
         state = batch.true_state[0]
         assert state["access"][host_index("User0")] == 2
         assert state["access"][host_index("Defender")] == 0
-        alive = [s for s in batch.core.session_log(0) if s & _core.SESSION_ALIVE]
-        on_host = np.bincount([s & _core.SESSION_HOST for s in alive], minlength=13)
+        log = batch.session_log(0)
+        on_host = np.bincount(log["host"][log["alive"] == 1], minlength=13)
         on_host[host_index("User0")] += 1  # red's foothold
         counts = sum(state[kind].astype(int) for kind in ("privileged", "user_seen", "user_unseen"))
         np.testing.assert_array_equal(on_host, counts)
@@ -255,8 +260,7 @@ def test_red_enters_the_operational_subnet_only_by_way_of_the_enterprise(
     seed: int, game: list[int]
 ) -> None:
     batch = start_batch(2, seed, red=["b_line", "meander"])
-    servers = [host_index(name) for name in SUBNET_HOSTS["Enterprise"]]
-    operational = [host_index(name) for name in SUBNET_HOSTS["Operational"]]
+    servers, operational, _ = map(list, CAGE2.members)
     for action in game:
         before = batch.true_state["access"].copy()
         batch.step(np.full(2, action))

@@ -84,7 +84,10 @@ def candidates(step: Step, game: int, kind: _core.RedKind) -> int:
     known_ip = int(step.before["s_known_ip"][game] @ bits)
     known_host = int(step.before["s_known_host"][game] @ bits)
     drawn = 1 << int(step.moves["red_target"][game])
-    scanned, exploited, escalated, mapped = map(int, step.after["s_meander"][game])
+    lists = step.after["s_meander"][game].reshape(4, -1)
+    scanned, exploited, escalated, mapped = (
+        sum(1 << int(host) for host in np.flatnonzero(hosts)) for hosts in lists
+    )
     if kind == _core.RedKind.SCAN:
         return known_ip & ~(scanned ^ drawn)
     if kind == _core.RedKind.ESCALATE:
@@ -160,7 +163,7 @@ def test_red_escalates_each_of_several_sessions_alike() -> None:
     play_step(batch, "Sleep", "PrivilegeEscalate Enterprise0")
 
     escalated = [
-        [bool(session & _core.SESSION_PRIVILEGED) for session in batch.core.session_log(game)[-3:]]
+        batch.session_log(game)["privileged"][-3:].tolist()
         for game in range(GAMES)
         if batch.moves["red_success"][game] == 1
     ]

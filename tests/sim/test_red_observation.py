@@ -6,18 +6,19 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.names import HOSTS, RED_ACTIONS, action_index, red_action_index
+from cagepool.sim.names import HOSTS, RED_ACTIONS, SUBNETS, action_index, red_action_index
 from cagepool.sim.red_observation import (
     GAME_FEATURES,
     HOST_FEATURES,
-    RED_OBSERVATION_SIZE,
     red_observations,
+    red_space,
 )
 from tests.sim.games import int64s, seed_range
 
-NAMES = [f"{host} {value}" for host in HOSTS for value in HOST_FEATURES] + list(GAME_FEATURES)
+NAMES = [f"{host} {value}" for host in HOSTS for value in HOST_FEATURES]
+NAMES += [*SUBNETS, *GAME_FEATURES]
 INDEX = {_core.red_action(index): index for index in range(_core.RED_ACTION_COUNT)}
-assert len(NAMES) == RED_OBSERVATION_SIZE
+assert len(NAMES) == red_space(Batch(1)).observation_size
 
 
 def begun(games: int, red: str = "given", edition: str = "2.1") -> Batch:

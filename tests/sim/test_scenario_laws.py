@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cagepool import _core
 from cagepool.scenarios import CAGE2, Layout, Scenario
 from cagepool.sim import Batch
+from cagepool.sim.compliance import ComplianceTracker
 from tests.scenarios.files import SAMPLES, sample
 from tests.sim.games import (
     ORDER,
@@ -23,6 +24,8 @@ from tests.sim.games import (
     trace_rows,
 )
 
+# The slots of CAGE-2 in a layout of another kind: its rules are tables then.
+BY_TABLES = Layout(CAGE2.hosts, CAGE2.action_kinds, by_position=True)
 STEPS = 40
 OUTPUTS = ("observations", "rewards", "truncations", "moves", "true_state")
 
@@ -63,7 +66,7 @@ def random_moves(
     for game in range(batch.games):
         known = np.flatnonzero(rows["s_known_ip"][game])
         if len(known) and rng.random() < 0.8:
-            kind = rng.integers(4)
+            kind = rng.integers(3)
             red[game] = 1 + len(scenario.subnets) + kind * hosts + rng.choice(known)
     return blue, red
 
@@ -71,7 +74,10 @@ def random_moves(
 def state(batch: Batch, game: int, hosts: int) -> dict[str, Any]:
     """All that one game shows, without what depends on its batch."""
     row = trace_rows(batch)[game]
-    shown: dict[str, Any] = {name: row[name].tolist() for name in row.dtype.names or ()}
+    shown: dict[str, Any] = {}
+    for name in row.dtype.names or ():
+        by_host = name != "s_known_net" and row[name].shape == batch.true_state["access"].shape[1:]
+        shown[name] = (row[name][:hosts] if by_host else row[name]).tolist()
     for name in ("observations", "rewards", "truncations"):
         shown[name] = getattr(batch, name)[game].tolist()
     for name in ("moves", "true_state"):
@@ -135,7 +141,6 @@ def test_a_game_depends_on_neither_its_neighbors_nor_the_layout(
     config |= {"red": "sleep" if scenario.red_refusal("meander") else "meander"}
     reds = [config["red"] if i == place else "sleep" for i in range(len(networks))]
     alone = start_batch(1, seed, scenario=scenario, layout=Layout.of([scenario]), **config)
-    # With a layout, the network of CAGE-2 plays by its tables too, also if it is all there is.
     among = start_batch(
         len(networks),
         (seed - place) % 2**64,
@@ -256,7 +261,7 @@ def test_cage2_by_its_tables_is_the_game_that_is_compiled(
     seed: int, config: dict[str, Any], red: str
 ) -> None:
     built_in = start_batch(3, seed, red=red, **config)
-    by_tables = start_batch(3, seed, red=red, layout=Layout.of([CAGE2]), **config)
+    by_tables = start_batch(3, seed, red=red, layout=BY_TABLES, **config)
     rng = np.random.default_rng(seed)
     for _ in range(STEPS):
         actions = rng.integers(_core.ACTION_COUNT, size=3)
@@ -267,6 +272,9 @@ def test_cage2_by_its_tables_is_the_game_that_is_compiled(
         np.testing.assert_array_equal(built_in.counters, by_tables.counters)
         for name in built_in.moves.dtype.names or ():
             np.testing.assert_array_equal(built_in.moves[name], by_tables.moves[name], name)
+        for name in built_in.true_state.dtype.names or ():
+            one, other = built_in.true_state[name], by_tables.true_state[name]
+            np.testing.assert_array_equal(one, other, name)
 
 
 def test_every_network_of_a_batch_is_drawn_alike_for_episodes() -> None:
@@ -288,9 +296,9 @@ def test_a_snapshot_of_another_network_is_refused() -> None:
     tiny, flat = (start_batch(1, scenario=sample(name)) for name in ("tiny", "flat"))
     built_in = start_batch(1)
     refused = (
-        (tiny, flat, "a snapshot must be of a network of this batch"),
-        (tiny, built_in, "must be of CAGE-2 alone, got one of a batch of networks"),
-        (built_in, tiny, "must be of a batch of networks, got one of CAGE-2 alone"),
+        (tiny, flat, "a snapshot must be of a scenario of this batch"),
+        (tiny, built_in, "must be of CAGE-2 alone, got one of a batch of scenarios"),
+        (built_in, tiny, "must be of a batch of scenarios, got one of CAGE-2 alone"),
     )
     for source, target, sentence in refused:
         with refused_without_change(target, ValueError, sentence):
@@ -314,6 +322,24 @@ def test_an_action_that_a_network_lacks_does_nothing() -> None:
     assert batch.rewards.tolist() == [0.0, -1.0]
 
 
-def test_the_older_definition_of_compliance_is_refused_for_other_networks() -> None:
-    with pytest.raises(ValueError, match="definition must be host"):
-        start_batch(1, scenario=sample("tiny"), order=ORDER, definition="seed")
+@pytest.mark.parametrize("knowledge", ["true", "observed"])
+@pytest.mark.parametrize("name", ["tiny", "wide40", "cage2"])
+def test_the_older_definition_of_compliance_is_that_of_the_tracker(
+    name: str, knowledge: str
+) -> None:
+    scenario = CAGE2 if name == "cage2" else sample(name)
+    layout = BY_TABLES if name == "cage2" else Layout.of([scenario])
+    settings: dict[str, Any] = {"knowledge": knowledge, "definition": "fix-type", "alignment": 3.0}
+    batch = start_batch(
+        40, scenario=scenario, layout=layout, red="meander", order=ORDER, **settings
+    )
+    tracker = ComplianceTracker(40, ORDER, **settings, scenario=scenario, layout=layout)
+    rng = np.random.default_rng(0)
+    fixes = [i for i, a in enumerate(layout.actions) if a.startswith(("Restore", "Remove"))]
+    for _ in range(60):
+        actions = rng.choice(fixes, size=40)
+        tracker.update(batch.true_state, actions)
+        batch.step(actions)
+        np.testing.assert_array_equal(batch.counters, tracker.counters)
+        np.testing.assert_array_equal(batch.alignment, tracker.alignment)
+    assert (batch.counters[:, :2] > 0).any(axis=0).all()

@@ -1,4 +1,4 @@
-"""Replay of recorded games of other networks, and of CAGE-2 through its tables."""
+"""Replay of recorded games of scenarios, and of CAGE-2 through its tables."""
 
 import json
 from typing import Any
@@ -19,6 +19,11 @@ INPUTS = (
     *("meta", "ep_red", "ep_green", "blue_action", "green_host", "red_target", "exploit"),
     *("detected", "esc_pick", "decoy_pick"),
 )
+
+
+def by_tables(scenario: Scenario) -> Scenario:
+    """The scenario, with a role less if it is CAGE-2, whose rules are compiled."""
+    return scenario.with_roles({"Defender": None}) if scenario == CAGE2 else scenario
 
 
 def recorded(name: str, edition: str) -> Trace:
@@ -46,7 +51,7 @@ def test_every_field_of_a_recording_of_another_network_is_reproduced(
     name: str, edition: str
 ) -> None:
     trace = recorded(name, edition)
-    assert_same(replay(inputs_of(trace), scenario=sample(name)), trace)
+    assert_same(replay(inputs_of(trace), scenario=by_tables(sample(name))), trace)
 
 
 def test_the_recordings_have_all_reds_and_actions_that_cyborg_refused() -> None:
@@ -61,7 +66,7 @@ def test_the_recordings_have_all_reds_and_actions_that_cyborg_refused() -> None:
 def test_recordings_of_cage2_are_reproduced_by_its_tables(name: str, scenario: Scenario) -> None:
     with np.load(GOLDEN / f"{name}.npz") as file:
         trace = dict(file)
-    assert_same(replay(trace, scenario=scenario), trace)
+    assert_same(replay(trace, scenario=by_tables(scenario)), trace)
 
 
 def test_a_recording_of_another_network_does_not_agree() -> None:

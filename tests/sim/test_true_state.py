@@ -18,8 +18,16 @@ BY_HOST = {
     "decoys": np.uint16,
     "malware": np.uint8,
     "compromised": np.uint8,
+    "ot_running": np.uint8,
+    "ot_pid_known": np.uint8,
+    "mail_immune": np.uint8,
 }
-BY_GAME = ("ot_running", "ot_pid_known", "ot_service_known", "mail_immune", "red", "edition")
+BY_GAME = {
+    "ot_service_known": np.uint8,
+    "red": np.uint8,
+    "edition": np.uint8,
+    "scenario": np.uint16,
+}
 
 
 def test_there_is_a_view_of_every_part_of_the_state() -> None:
@@ -33,7 +41,7 @@ def test_a_view_is_read_only_and_never_copied(name: str) -> None:
     view = getattr(TrueState(batch), name)
 
     assert view.shape == ((3, 13) if name in BY_HOST else (3,))
-    assert view.dtype == BY_HOST.get(name, np.uint8)
+    assert view.dtype == (BY_HOST | BY_GAME)[name]
     assert np.shares_memory(view, batch.true_state)
     with pytest.raises(ValueError, match="read-only"):
         view[0] = 1
@@ -45,7 +53,7 @@ def test_a_view_shows_what_happens() -> None:
     assert state.access.tolist() == [[0] * 8 + [2] + [0] * 4]
     play_step(batch, "DecoyTomcat User1", "DiscoverRemoteSystems User")
     play_step(batch, "Restore User3", "DiscoverNetworkServices User3")
-    assert (state.decoys[0, 9], state.mail_immune[0]) == (1 << 6, 1)
+    assert (state.decoys[0, 9], state.mail_immune[0].nonzero()[0].tolist()) == (1 << 6, [11])
     assert (state.red[0], state.edition[0]) == (_core.Red.GIVEN, _core.Edition.LEADERBOARD)
     batch.reset()
     assert not state.decoys.any()
@@ -65,10 +73,11 @@ def test_the_views_agree_with_a_trace_of_the_same_game(seed: int, policy: int) -
             (state.user_unseen, "s_user_unseen"),
             (state.decoys, "s_decoys"),
             (state.malware, "s_malware"),
+            (state.ot_running, "s_ot_running"),
+            (state.ot_pid_known, "s_ot_pid_known"),
         ]:
             np.testing.assert_array_equal(view, row[field])
-        service = np.stack([state.ot_running, state.ot_pid_known, state.ot_service_known], axis=1)
-        np.testing.assert_array_equal(service, row["s_ot"])
+        np.testing.assert_array_equal(state.ot_service_known, row["s_ot_known"])
         user_level = state.user_seen + state.user_unseen > 0
         access = np.where(state.privileged > 0, 2, np.where(user_level, 1, 0))
         np.testing.assert_array_equal(state.access, access)

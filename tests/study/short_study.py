@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from cagepool.experiments.folder import Training
+from cagepool.experiments.listener import Listener
 from cagepool.runs.study_schema import ScoresFile, StudyFile, StudyProtocol
-from cagepool.study.config import make_study
-from cagepool.study.folder import Task, create_or_open, list_tasks, task_scores
+from cagepool.study.config import StudyTraining, list_trainings, make_study
+from cagepool.study.study import create_or_open
+from cagepool.train.tracking import Row
 
 BASE: Any = {
     "env": {"n_envs": 7, "max_steps": 30},
@@ -20,14 +23,14 @@ def short_study(**protocol: Any) -> StudyFile:
     return make_study(BASE, StudyProtocol(**values), vary=VARIED)
 
 
-def created(path: Path, study: StudyFile) -> list[Task]:
+def created(path: Path, study: StudyFile) -> list[StudyTraining]:
     create_or_open(path, study)
-    return list_tasks(path, study)
+    return list_trainings(path, study)
 
 
 def numbers(path: Path, study: StudyFile) -> dict[str, Any]:
     """Scores of all runs without the seconds that they took."""
-    return {task.name: without_seconds(task_scores(task)) for task in list_tasks(path, study)}
+    return {task.name: without_seconds(task.scores()) for task in list_trainings(path, study)}
 
 
 def without_seconds(scores: ScoresFile) -> Any:
@@ -38,22 +41,22 @@ def without_seconds(scores: ScoresFile) -> Any:
     return milestones, scores.final
 
 
-class Recorder:
+class Recorder(Listener):
     """Listener that keeps the names of events."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []
         self.messages: dict[str, str] = {}
 
-    def on_start(self, task: Task) -> None:
+    def on_start(self, task: Training) -> None:
         self.events.append(("start", task.name))
 
-    def on_episodes(self, task: Task, episodes: int) -> None:
-        assert 0 < episodes <= task.episodes
+    def on_update(self, task: Training, row: Row) -> None:
+        assert 0 < row["episodes"] <= task.episodes
 
-    def on_end(self, task: Task) -> None:
+    def on_end(self, task: Training) -> None:
         self.events.append(("end", task.name))
 
-    def on_failure(self, task: Task, message: str) -> None:
+    def on_failure(self, task: Training, message: str) -> None:
         self.events.append(("failure", task.name))
         self.messages[task.name] = message

@@ -5,19 +5,30 @@ from typing import Any
 
 import pytest
 
-from cagepool.runs.study_schema import StudyProtocol
+from cagepool.runs.study_schema import StudyFile, StudyProtocol
 from cagepool.study.config import (
+    StudyTraining,
     is_same,
+    list_trainings,
     make_study,
     parse_vary,
     read_study,
-    run_path,
-    training_config,
 )
-from cagepool.study.folder import create_or_open, read_study_file
+from cagepool.study.study import create_or_open, read_study_file
+from cagepool.train.config import TrainConfig
 
 STUDIES = Path(__file__).parents[2] / "benchmarks" / "studies"
 PROTOCOL = StudyProtocol(seeds=[0, 1])
+
+
+def training(study: StudyFile, setting: str, seed: int) -> StudyTraining:
+    """The training of a setting from a seed."""
+    everything = list_trainings(Path(), study)
+    return next(one for one in everything if (one.setting, one.seed) == (setting, seed))
+
+
+def training_config(study: StudyFile, setting: str, seed: int) -> TrainConfig:
+    return TrainConfig.from_dict(training(study, setting, seed).settings)
 
 
 def test_values_are_combined_to_a_grid() -> None:
@@ -29,8 +40,8 @@ def test_values_are_combined_to_a_grid() -> None:
         "ent_coef=0.01, scan_memory=true",
         "ent_coef=0.01, scan_memory=false",
     ]
-    config = training_config(study, "ent_coef=0.01, scan_memory=false", 7)
-    assert (config.ppo.ent_coef, config.features.scan_memory, config.run.seed) == (0.01, False, 7)
+    config = training_config(study, "ent_coef=0.01, scan_memory=false", 1)
+    assert (config.ppo.ent_coef, config.features.scan_memory, config.run.seed) == (0.01, False, 1)
 
 
 def test_values_have_the_types_of_their_settings() -> None:
@@ -93,7 +104,7 @@ def test_named_settings_and_a_grid_are_multiplied(tmp_path: Path) -> None:
     config = training_config(study, "wide, gamma=0.99", 5)
     assert (config.ppo.hidden, config.ppo.gamma, config.run.n_evals) == ((128,), 0.99, 0)
     assert config.features.belief
-    assert run_path(study, "wide, gamma=1", 3) == Path("03-wide-gamma-1/seed-3")
+    assert training(study, "wide, gamma=1", 3).run == "03-wide-gamma-1/seed-3"
 
 
 @pytest.mark.parametrize(
@@ -102,6 +113,7 @@ def test_named_settings_and_a_grid_are_multiplied(tmp_path: Path) -> None:
         ("[study", "must be a TOML file"),
         ("[study]\nseeds = 1", "seeds must be from 2 to 10,000, got 1"),
         ("study = 3", "study must be a table, got 3"),
+        ("gamma = 0.9", "gamma must be a table, got 0.9"),
         ("[settings]\na = 3", "settings.a must be a table, got 3"),
         ("[vary]\nppo.gamma = [0.99, 0.99]", "different names, got 'gamma=0.99' twice"),
         ("[vary]\nenv.green = [true, false]", "env.green differs"),
@@ -115,7 +127,7 @@ def test_named_settings_and_a_grid_are_multiplied(tmp_path: Path) -> None:
         ("[ppo]\nn_epochs = 0", "setting 'base': ppo.n_epochs must be at least 1"),
         ("[settings.a]\n[settings.b]", "settings must differ, 'b' and 'a' are equal"),
         ('[env]\nid = "cyborg"', "a study plays native games"),
-        ('[env]\nscenario = "cage2/users:train"', "a study scores the network of CAGE-2"),
+        ('[env]\nscenario = "cage2/users:train"', "a study scores games of CAGE-2"),
         ("[vary]\nppo.gama = [1]", "a setting must have a name such as ppo.ent_coef"),
     ],
 )

@@ -13,7 +13,7 @@ import torch
 
 from cagepool.cli.display import TrainDisplay
 from cagepool.cli.main import load_commands, run
-from cagepool.train.logging import Row
+from cagepool.train.tracking import Row
 
 
 def main(kills: int, *paths: str) -> None:

@@ -1,6 +1,6 @@
 """Listener for runs whose progress is not shown."""
 
-from cagepool.train.logging import Row
+from cagepool.train.tracking import Row
 
 
 class NullListener:

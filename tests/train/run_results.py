@@ -24,7 +24,7 @@ def run_results(path: Path) -> dict[str, Any]:
     assert last.state["finished"]
     return {
         "metrics": table_without_times(path / runs.METRICS),
-        "checks": table_without_times(path / runs.CHECKS),
+        "checks": table_without_times(path / runs.EVALUATIONS),
         "best": (best.path.name, best.state),
         "last": (last.path.name, as_bytes(last.arrays)),
         "state": {name: last.state[name] for name in ("episodes", "steps", "update")},

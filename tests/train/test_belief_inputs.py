@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cagepool import runs
-from cagepool.evaluate.load import load
-from cagepool.evaluate.policy import EnvSettings, Policy, belief_config
+from cagepool import make_vec, runs
+from cagepool.envs import FeatureVectorEnv
+from cagepool.policy.load import load
+from cagepool.policy.policy import EnvSettings, Policy, belief_config
 from cagepool.sim import Batch, BatchConfig
-from cagepool.sim.belief import BELIEF_FEATURES
-from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.sim.belief import BELIEF_FEATURES, BeliefConfig, BeliefFilter
+from cagepool.sim.encoder import FeatureConfig
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from cagepool.train.ppo import Trainer
@@ -108,13 +109,24 @@ def test_a_damaged_belief_in_a_checkpoint_is_refused() -> None:
 
 
 def test_other_environments_have_no_belief() -> None:
-    with pytest.raises(ValueError, match=r"features\.belief needs CAGE-2, got env\.id CartPole-v1"):
+    with pytest.raises(ValueError, match="belief needs CAGE-2, got CartPole-v1 with auto"):
         SHORT.with_settings(belief=True, env="CartPole-v1")
 
 
-def test_an_encoder_restores_histories_of_older_versions() -> None:
-    encoder = FeatureEncoder(FeatureConfig(), 2, horizon=9)
-    encoder.history[:] = 7
-    encoder.restore({"memories": np.ones((2, 24), np.uint8)})
-    assert encoder.history[:, :24].all()
-    assert not encoder.history[:, 24:].any()
+def test_environments_show_the_belief_of_the_encoder() -> None:
+    config = FeatureConfig(belief=True, actions="lean")
+    envs = make_vec(3, autoreset="same_step", max_steps=6, red="meander")
+    with pytest.raises(ValueError, match="the feature belief needs its settings"):
+        FeatureVectorEnv(envs, config)
+    shown = FeatureVectorEnv(envs, config, max_steps=6, belief=BeliefConfig())
+    belief = BeliefFilter(3, BeliefConfig())
+    expected = np.zeros((3, BELIEF_FEATURES), np.float32)
+    rows, _ = shown.reset(seed=0)
+    for step in range(8):
+        belief.write_features(expected)
+        np.testing.assert_array_equal(rows[:, -BELIEF_FEATURES:], expected)
+        rows, *_ = shown.step(np.full(3, step))
+        if step == 5:
+            belief.reset()
+        else:
+            belief.update(shown.action_indices[[step] * 3], envs.observations)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from cagepool.envs.make import make_training_vec
+from cagepool.sim.settings import SharedSettings
 from cagepool.train.config import TrainConfig
 from cagepool.train.presets import PRESETS, preset_settings
 
@@ -30,7 +31,7 @@ NAN, INFINITY = float("nan"), float("inf")
         ({"env": {"red_agent": "mix:0.5"}}, "env.red_agent must be one of .*got 'mix:0.5'"),
         (
             {"env": {"red_agent": "b_line:1+sleep:1", "id": "cyborg"}},
-            "weights of red agents need env.id cagepool/CAGE2-v0, got cyborg",
+            "env.red_agent with weights needs cagepool/CAGE2-v0, got cyborg",
         ),
         ({"env": {"lengths": "30,x"}}, "env.lengths must be whole numbers .*got '30,x'"),
         ({"env": {"lengths": "30,0"}}, "env.lengths must be whole numbers .*got '30,0'"),
@@ -40,13 +41,13 @@ NAN, INFINITY = float("nan"), float("inf")
         ),
         (
             {"env": {"lengths": "100", "id": "CartPole-v1"}},
-            "env.lengths needs CAGE-2, got env.id CartPole-v1",
+            "env.lengths needs CAGE-2, got CartPole-v1 with auto",
         ),
         ({"ppo": {"start_bias": "Restore"}}, "start_bias must be numbers by kind .*got 'Restore'"),
         ({"ppo": {"start_bias": "Reboot=1"}}, "start_bias must be numbers by kind .*'Reboot=1'"),
         (
             {"ppo": {"start_bias": "Sleep=1"}, "env": {"id": "CartPole-v1"}},
-            "ppo.start_bias needs CAGE-2, got env.id CartPole-v1",
+            "ppo.start_bias needs CAGE-2, got CartPole-v1 with auto",
         ),
         ({"env": {"edition": "3"}}, "env.edition must be one of 2.1, leaderboard; got '3'"),
         ({"env": {"backend": "dask"}}, "env.backend must be one of auto, native, .*; got 'dask'"),
@@ -59,7 +60,10 @@ NAN, INFINITY = float("nan"), float("inf")
             {"order": {"knowledge": "none"}},
             "order.knowledge must be one of true, observed; got 'none'",
         ),
-        ({"order": {"definition": "old"}}, "order.definition must be one of host, seed; got 'old'"),
+        (
+            {"order": {"definition": "old"}},
+            "order.definition must be one of host, fix-type; got 'old'",
+        ),
         ({"order": {"order": "user>defender"}}, "an order must be one of .*missing 'enterprise'"),
         ({"features": {"order_input": True}}, "features.order_input needs an order"),
         (
@@ -111,13 +115,14 @@ NAN, INFINITY = float("nan"), float("inf")
         ({"ppo": {"hidden": ["64"]}}, "ppo.hidden must be a list of whole numbers"),
         (
             {"ppo": {"learning_rat": 0.1, "x": 1}},
-            "settings of ppo must be among .*; got learning_rat, x",
+            r"settings of ppo must be among .*; got learning_rat, x, did you mean learning_rate\?",
         ),
         (
             {"learning_rate": 0.1},
             "groups of settings must be among env, ppo, .*; got learning_rate",
         ),
         ({"run": 3}, "run must be a table of settings, got 3"),
+        ({"env": {"n_envs": 4, "num_envs": 4}}, "n_envs must be given once, got n_envs and num"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -130,6 +135,14 @@ def test_an_invalid_setting_is_refused_with_the_valid_values(
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("setting", ["network", "reward", "env", "scenario"])
+@pytest.mark.parametrize(("code", "kind"), [(TrainConfig, "class"), (preset_settings, "function")])
+def test_code_is_given_by_name(setting: str, code: Any, kind: str) -> None:
+    sentence = f"must be a name such as my_module:{code.__name__}, .*; got the {kind} itself"
+    with pytest.raises(ValueError, match=sentence):
+        TrainConfig.from_flat(**{setting: code})
+
+
 def test_settings_are_equal_after_conversion_to_json_values_and_back() -> None:
     config = TrainConfig.from_flat(
         hidden=(8, 4), red_agent="b_line+sleep", gamma=1, order="reverse"
@@ -138,6 +151,21 @@ def test_settings_are_equal_after_conversion_to_json_values_and_back() -> None:
     assert TrainConfig.from_dict(config.as_dict()) == config
     assert TrainConfig.from_dict({"ppo": {"gamma": 1}}).ppo.gamma == 1.0
     assert TrainConfig.from_dict({}) == TrainConfig()
+
+
+def test_settings_have_the_names_of_make_vec_too() -> None:
+    assert TrainConfig.from_flat(num_envs=4, red="b_line").env.n_envs == 4
+    assert TrainConfig.from_dict({"env": {"num_envs": 4}}).env.n_envs == 4
+
+
+def test_the_games_of_a_training_have_its_settings() -> None:
+    config = TrainConfig.from_flat(red_agent="meander", edition="leaderboard", max_steps=30)
+
+    assert config.game == SharedSettings(
+        red="meander", edition="leaderboard", max_steps=30, scenario_per="episode"
+    )
+    order = TrainConfig.from_flat(order="reverse", definition="fix-type").game
+    assert (order.order, order.alignment, order.definition) == ("reverse", 30.0, "fix-type")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -166,9 +194,9 @@ def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
 )
 def test_an_environment_that_cannot_be_trained_is_refused(env: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        make_training_vec(2, env, "sync", {})
+        make_training_vec(2, env, "sync", SharedSettings())
 
 
 def test_the_native_backend_is_refused_for_other_environments() -> None:
     with pytest.raises(ValueError, match="plays CAGE-2 only"):
-        make_training_vec(2, "CartPole-v1", "native", {})
+        make_training_vec(2, "CartPole-v1", "native", SharedSettings())

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cagepool import _core, runs
-from cagepool.evaluate.load import load
+from cagepool.policy.load import load
 from cagepool.sim import Batch
-from cagepool.sim.features import action_set
+from cagepool.sim.masks import action_set
 from cagepool.sim.names import HOSTS
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
@@ -26,7 +26,7 @@ TRUE = SHORT.with_settings(critic_inputs="true", order=None)
 def critic_rows(batch: Batch, features: Float32s, *, final: bool = False) -> Float32s:
     columns = features.shape[1] + _core.TRUE_STATE_FEATURES
     rows = np.full((batch.games, columns), np.nan, np.float32)
-    batch.compiled.write_critic_features(features, rows, final)
+    batch.core.write_critic_features(features, rows, final)
     return rows
 
 
@@ -84,9 +84,9 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     batch = start_batch(GAMES)
     features = np.zeros((GAMES, 3), np.float32)
     with pytest.raises(ValueError, match=r"critic_features must have \d+ columns, got 3"):
-        batch.compiled.write_critic_features(features, np.zeros((GAMES, 3), np.float32))
+        batch.core.write_critic_features(features, np.zeros((GAMES, 3), np.float32))
     with pytest.raises(ValueError, match=f"features must have {GAMES} rows, got 1"):
-        batch.compiled.write_critic_features(features[:1], np.zeros((1, 300), np.float32))
+        batch.core.write_critic_features(features[:1], np.zeros((1, 300), np.float32))
 
 
 def test_the_actor_does_not_see_the_true_state() -> None:

@@ -9,17 +9,16 @@ import pytest
 from msgspec.structs import asdict
 
 from cagepool import runs
-from cagepool.evaluate.resolve import resolve_policy
 from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import play_and_count
-from cagepool.search.permutations import restricted_order
-from cagepool.sim import Batch, BatchConfig, orders
+from cagepool.policy.load import load
+from cagepool.search.strategy import restricted_order
+from cagepool.sim import Batch, BatchConfig, compliance
 from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import action_index
 from cagepool.train import runner
 from cagepool.train.config import OrderConfig, TrainConfig
-from cagepool.train.early_stopping import EarlyStopping, passes
-from cagepool.train.evaluation import ORDER_SEED
+from cagepool.train.evaluation import ORDER_SEED, EarlyStopping, passes
 from cagepool.types import Int64s
 from tests.train.null_listener import NullListener, never
 from tests.train.short_runs import SHORT, create_run
@@ -41,14 +40,14 @@ def train_run(folder: Path, **settings: Any) -> runs.Run:
 
 def play_fixes(red: str, fix: str, steps: range, definition: Any = "host") -> Int64s:
     """Counters, (order, game, counter), of games in which blue fixes only in these steps."""
-    order_per_game = [order for order in orders.ALL_ORDERS for _ in range(GAMES)]
+    order_per_game = [order for order in compliance.ALL_ORDERS for _ in range(GAMES)]
     config = BatchConfig(red=red, order=order_per_game, definition=definition, autoreset="disabled")
     batch = Batch(len(order_per_game), config)
-    batch.reset(np.tile(np.arange(GAMES, dtype=np.uint64), len(orders.ALL_ORDERS)))
+    batch.reset(np.tile(np.arange(GAMES, dtype=np.uint64), len(compliance.ALL_ORDERS)))
     for step in range(100):
         action = action_index(fix) if step in steps else SLEEP
         batch.step(np.full(len(order_per_game), action))
-    return batch.counters.reshape(len(orders.ALL_ORDERS), GAMES, -1).astype(np.int64)
+    return batch.counters.reshape(len(compliance.ALL_ORDERS), GAMES, -1).astype(np.int64)
 
 
 def passing_orders(counters: Int64s) -> list[str]:
@@ -56,7 +55,7 @@ def passing_orders(counters: Int64s) -> list[str]:
     verdicts = (
         passes(summary.compliance, summary.decisions, OrderConfig()) for summary in summaries
     )
-    return [order for order, passed in zip(orders.ALL_ORDERS, verdicts, strict=True) if passed]
+    return [order for order, passed in zip(compliance.ALL_ORDERS, verdicts, strict=True) if passed]
 
 
 @pytest.mark.parametrize("red", REDS)
@@ -75,7 +74,7 @@ def test_a_policy_that_fixes_once_does_not_pass(red: str, step: int, host: str) 
 
 def test_one_fix_at_the_right_moment_has_compliance_1_with_1_decision() -> None:
     counters = play_fixes("B_lineAgent", "Restore Enterprise2", range(15, 16))
-    first = orders.order_number("enterprise_focus")
+    first = compliance.order_number("enterprise_focus")
     summary = compliance_summary(counters[first], "host")
     assert (summary.compliance, summary.decisions) == (1.0, 1.0)
 
@@ -91,11 +90,11 @@ def test_a_policy_that_only_restores_the_foothold_does_not_pass(red: str) -> Non
 def test_by_the_older_definition_restoring_the_foothold_complies_if_users_come_first(
     red: str,
 ) -> None:
-    counters = play_fixes(red, "Restore User0", range(100), "seed")
-    for order, counts in zip(orders.ALL_ORDERS, counters, strict=True):
-        compliance = compliance_summary(counts, "seed").compliance
+    counters = play_fixes(red, "Restore User0", range(100), "fix-type")
+    for order, counts in zip(compliance.ALL_ORDERS, counters, strict=True):
+        share = compliance_summary(counts, "fix-type").compliance
         # Red must never compromise a host type that comes before the users.
-        assert (compliance == 1.0) == restricted_order(order, COMPROMISED).startswith("user"), order
+        assert (share == 1.0) == restricted_order(order, COMPROMISED).startswith("user"), order
 
 
 def update_all(stopping: EarlyStopping, compliance: list[float], **config: Any) -> list[bool]:
@@ -188,7 +187,7 @@ def test_a_run_does_not_start_from_a_policy_of_another_size(tmp_path: Path) -> N
         train_run(tmp_path / "second", total_episodes=10, start_from=str(first.path), hidden=(9,))
 
 
-@pytest.mark.parametrize("definition", ["host", "seed"])
+@pytest.mark.parametrize("definition", ["host", "fix-type"])
 def test_workflow_json_and_an_evaluation_of_the_same_games_give_the_same_compliance(
     tmp_path: Path, definition: Any
 ) -> None:
@@ -199,9 +198,7 @@ def test_workflow_json_and_an_evaluation_of_the_same_games_give_the_same_complia
         episodes=written["episodes"], max_steps=60, seed=ORDER_SEED, order=written["order"],
         definition=definition,
     )  # fmt: skip
-    evaluated = play_and_count(
-        resolve_policy(str(run.path), "last").defender, trial, "B_lineAgent"
-    ).compliance()
+    evaluated = play_and_count(load(str(run.path), "last"), trial, "B_lineAgent").compliance()
     assert evaluated is not None
     assert evaluated.decisions
     shares = asdict(evaluated)
@@ -218,7 +215,7 @@ def test_a_universal_run_draws_orders_and_resumes_to_the_same_results(tmp_path: 
     assert runner.train(parts, NullListener(), never)
     expected, resumed = (run.checkpoint("last").arrays for run in (whole, parts))
     assert all((expected[name] == resumed[name]).all() for name in expected)
-    histories = expected["collector.memories"]
+    histories = expected["collector.history"]
     assert len({row.tobytes() for row in histories}) > 1
 
 

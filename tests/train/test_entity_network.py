@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cagepool.networks import NetworkInputs, NetworkSpec, make_network
+from cagepool.policy.networks import NetworkInputs, NetworkSpec, make_network
 from cagepool.types import HostBlocks
 
 BLOCKS = HostBlocks(shared=5, features=9, plain_kinds=("Sleep",), host_kinds=("Remove", "Restore"))

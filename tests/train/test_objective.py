@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cagepool import runs
-from cagepool.sim.features import action_set
+from cagepool.sim.masks import action_set
 from cagepool.sim.names import ACTIONS
 from cagepool.train import runner
 from cagepool.train.collectors import LocalCollector

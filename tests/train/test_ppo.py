@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from cagepool import runs
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.evaluate.policy import Policy, PolicyDefender
 from cagepool.evaluate.rollout import Trial, episode_totals
+from cagepool.policy.policy import Policy
 from cagepool.train import runner
 from cagepool.train.collectors import LocalCollector
 from cagepool.train.config import PpoConfig, TrainConfig
 from cagepool.train.evaluation import PERIODIC_SEED, evaluate_weights
 from cagepool.train.ppo import Trainer, Update, gae_advantages, scheduled_learning_rate
+from tests.environment import LIMIT_S
 from tests.train.null_listener import NullListener, never
 
 TASKS = Path("/proc/self/task")  # threads of this process, native ones too
@@ -78,7 +79,7 @@ def test_a_periodic_evaluation_gives_the_return_of_whole_episodes() -> None:
         result = evaluate_weights(config, trainer.learner.weights())
     trial = Trial(episodes=20, seed=PERIODIC_SEED)
     policy = Policy(trainer.learner.weights(), config.as_dict())
-    totals = episode_totals(PolicyDefender(policy), trial, "B_lineAgent")
+    totals = episode_totals(policy, trial, "B_lineAgent")
     assert result.score == pytest.approx(totals.mean())
     assert result.return_mean == pytest.approx(totals[:, -1].mean())
     assert result.return_mean < result.score  # 100 steps lose more than 30 and 50
@@ -192,7 +193,9 @@ def test_a_closed_trainer_leaves_no_thread(overlap: bool) -> None:
         next(trainer.updates())
         assert {*TASKS.iterdir()} - before
 
-    deadline = time.monotonic() + 10  # the kernel lists a thread a little longer than it is joined
+    deadline = (
+        time.monotonic() + LIMIT_S
+    )  # the kernel lists a thread a little longer than it is joined
     while {*TASKS.iterdir()} - before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert {*TASKS.iterdir()} - before == set()

@@ -9,7 +9,7 @@ import pytest
 
 from cagepool import runs
 from cagepool.train import runner
-from cagepool.train.config import EnvConfig, TrainConfig
+from cagepool.train.config import TrainConfig
 from tests.train.null_listener import NullListener, never
 from tests.train.run_results import as_bytes, run_results
 from tests.train.short_runs import SHORT, create_run, stop_after, train_run
@@ -74,9 +74,8 @@ def test_compliance_with_an_order_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("env", ["cyborg", "CartPole-v1"])
 def test_only_our_game_takes_a_reward_function(env: str) -> None:
-    sentence = f"env.reward needs env.id cagepool/CAGE2-v0, got {env}"
-    with pytest.raises(ValueError, match=sentence):
-        EnvConfig(id=env, reward=f"{FUNCTIONS}:twice")
+    with pytest.raises(ValueError, match=f"env.reward needs cagepool/CAGE2-v0, got {env}"):
+        TrainConfig.from_flat(env=env, reward=f"{FUNCTIONS}:twice")
 
 
 def test_a_function_that_fails_ends_the_training_with_a_sentence(tmp_path: Path) -> None:

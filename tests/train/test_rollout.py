@@ -10,17 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from cagepool.train.collectors import make_actor
 from cagepool.train.config import PpoConfig
 from cagepool.train.learner import Learner
-from cagepool.train.make_learner import make_actor, make_learner
-from cagepool.train.ppo import Ppo
-from cagepool.train.rollout import (
-    EnvSampler,
-    FinishedEpisodes,
-    ObservationEncoder,
-    Rollout,
-    RolloutShape,
-)
+from cagepool.train.ppo import Ppo, make_learner
+from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape
+from cagepool.train.samplers import EnvSampler, ObservationEncoder
 from tests.train.toy_envs import ACTIONS, LENGTHS, Counting, reward_of
 
 CONFIG = PpoConfig(hidden=(4,))

@@ -15,7 +15,7 @@ from cagepool.train import runner
 from cagepool.train.collectors import LocalCollector
 from cagepool.train.config import TrainConfig, merge_settings
 from cagepool.train.ppo import Trainer
-from tests.environment import environ_without_coverage
+from tests.environment import LIMIT_S, environ_without_coverage
 from tests.train.null_listener import NullListener, never
 from tests.train.run_results import run_results, table_without_times
 from tests.train.short_runs import SHORT, create_run, stop_after, train_run
@@ -88,7 +88,7 @@ def test_runs_killed_at_random_moments_give_the_same_results(tmp_path: Path, kil
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=LIMIT_S,
     )
 
     assert int(done.stdout) > 3

@@ -8,12 +8,11 @@ import pytest
 
 from cagepool import runs
 from cagepool.cli.main import run as run_command
-from cagepool.cyborg import CybORGAgent
-from cagepool.evaluate.load import load
-from cagepool.evaluate.network_scores import network_scores, spread_evenly
-from cagepool.evaluate.policy import PolicyDefender
-from cagepool.evaluate.rollout import Trial
-from cagepool.evaluate.trained_networks import TRAINED_NETWORKS, TrainedNetworks
+from cagepool.evaluate.protocol import score_table
+from cagepool.evaluate.rollout import Trial, spread_evenly
+from cagepool.integrations import CybORGAgent
+from cagepool.policy.load import load
+from cagepool.policy.policy import TRAINED_SCENARIOS, TrainedScenarios
 from cagepool.scenarios import CAGE2, Layout
 from cagepool.sim import Batch, BatchConfig
 from cagepool.train import runner
@@ -73,7 +72,7 @@ def test_a_training_is_resumed_only_with_its_scenarios(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_names_layout_and_scenarios(entity_run: Path) -> None:
-    networks = TrainedNetworks.from_arrays(runs.open_run(entity_run).checkpoint("last").arrays)
+    networks = TrainedScenarios.from_arrays(runs.open_run(entity_run).checkpoint("last").arrays)
     assert networks is not None
     scenarios = [sample("users_minus2"), sample("users_plus2")]
     assert networks.layout == Layout.of(scenarios)
@@ -83,57 +82,56 @@ def test_a_checkpoint_names_layout_and_scenarios(entity_run: Path) -> None:
 
 def test_a_policy_with_other_inputs_per_host_is_refused(entity_run: Path) -> None:
     arrays = runs.open_run(entity_run).checkpoint("last").arrays
-    content = json.loads(arrays[TRAINED_NETWORKS].tobytes())
+    content = json.loads(arrays[TRAINED_SCENARIOS].tobytes())
     content["host_features"] = 3
     changed = np.frombuffer(json.dumps(content).encode(), np.uint8)
     with pytest.raises(ValueError, match=r"as this version of cagepool makes them, got \d+ and 3"):
-        TrainedNetworks.from_arrays({**arrays, TRAINED_NETWORKS: changed})
+        TrainedScenarios.from_arrays({**arrays, TRAINED_SCENARIOS: changed})
 
 
 def test_an_entity_policy_plays_networks_of_other_sizes(entity_run: Path) -> None:
     policy = load(entity_run)
-    trial = Trial(episodes=2, max_steps=5, scenarios=(sample("wide40"), sample("tiny"), CAGE2))
-    scores = network_scores("entity", PolicyDefender(policy), trial, ["SleepAgent"])
+    trial = Trial(episodes=2, max_steps=5, scenario=(sample("wide40"), sample("tiny"), CAGE2))
+    scores = score_table(policy, trial, ["SleepAgent"])
 
-    assert scores.networks == ("wide40", "tiny", "cage2")
-    assert np.isfinite(scores.totals).all()
+    assert [score.name for score in scores.scenario_scores] == ["wide40", "tiny", "cage2"]
+    assert np.isfinite(scores.sums).all()
 
 
 def test_a_policy_plays_a_network_the_same_beside_others(entity_run: Path) -> None:
-    defender = PolicyDefender(load(entity_run))
-    trial = Trial(episodes=6, max_steps=20, scenarios=(sample("users_plus2"), CAGE2))
-    together = network_scores("entity", defender, trial, ["B_lineAgent"])
-    alone = network_scores(
-        "entity",
+    defender = load(entity_run)
+    trial = Trial(episodes=6, max_steps=20, scenario=(sample("users_plus2"), CAGE2))
+    together = score_table(defender, trial, ["B_lineAgent"])
+    alone = score_table(
         defender,
-        Trial(episodes=6, max_steps=20, scenarios=(CAGE2,)),
+        Trial(episodes=6, max_steps=20, scenario=(CAGE2,)),
         ["B_lineAgent"],
     )
     np.testing.assert_array_equal(
-        together.games["B_lineAgent"][:, 1], alone.games["B_lineAgent"][:, 0]
+        together.totals["B_lineAgent"][:, 1], alone.totals["B_lineAgent"][:, 0]
     )
 
 
 def test_a_padded_policy_plays_the_slots_of_its_training_only(padded_run: Path) -> None:
     policy = load(padded_run)
-    defender = PolicyDefender(policy)
-    trial = Trial(episodes=2, max_steps=5, scenarios=(CAGE2,), layout=policy.layout)
-    scores = network_scores("mlp", defender, trial, ["SleepAgent"])
-    assert np.isfinite(scores.totals).all()
+    defender = policy
+    trial = Trial(episodes=2, max_steps=5, scenario=(CAGE2,), layout=policy.layout)
+    scores = score_table(defender, trial, ["SleepAgent"])
+    assert np.isfinite(scores.sums).all()
 
     batch = Batch(1, BatchConfig())
     with pytest.raises(ValueError, match="network mlp must play the host slots of its training"):
         defender.begin(batch)
-    other = Trial(episodes=2, max_steps=5, scenarios=(sample("wide40"),), layout=policy.layout)
+    other = Trial(episodes=2, max_steps=5, scenario=(sample("wide40"),), layout=policy.layout)
     with pytest.raises(ValueError, match="a layout must have a slot per host, got none for"):
-        network_scores("mlp", defender, other, ["SleepAgent"])
+        score_table(defender, other, ["SleepAgent"])
 
 
 def test_a_policy_of_the_built_in_network_refuses_others(tmp_path: Path) -> None:
     policy = load(train_run(tmp_path / "run", SHORT.with_settings(total_episodes=14)))
-    trial = Trial(episodes=2, max_steps=5, scenarios=(sample("tiny"),))
-    with pytest.raises(ValueError, match="plays no other network, got tiny"):
-        network_scores("policy", PolicyDefender(policy), trial, ["SleepAgent"])
+    trial = Trial(episodes=2, max_steps=5, scenario=(sample("tiny"),))
+    with pytest.raises(ValueError, match="plays no other scenario, got tiny"):
+        score_table(policy, trial, ["SleepAgent"])
 
 
 def test_the_agent_for_cyborg_takes_the_network_that_is_played(entity_run: Path) -> None:
@@ -152,7 +150,7 @@ def test_start_biases_go_to_kinds_of_actions() -> None:
             rollout = trainer.collect().rollout
             encoder = trainer.collector.worker.sampler.encoder  # type: ignore[attr-defined]
         played = {
-            encoder.networks.layout.actions[action].partition(" ")[0]
+            encoder.games.layout.actions[action].partition(" ")[0]
             for action in encoder.action_indices[rollout.actions[: rollout.steps].ravel()]
         }
         assert "Restore" not in played
@@ -168,12 +166,11 @@ def test_networks_are_spread_evenly() -> None:
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"belief": True}, "env.scenario does not work with features.belief"),
-        ({"critic_inputs": "true"}, "does not work with features.critic_inputs true"),
-        ({"action_masking": False}, "does not work with features.action_masking off"),
-        ({"order": "critical_first"}, "does not work with an order"),
-        ({"normalize_observations": True}, "does not work with ppo.normalize_observations"),
-        ({"actions": "core"}, "needs features.actions all, possible, reduced, lean; got core"),
+        ({"belief": True}, "features.belief needs the inputs of CAGE-2, got env.scenario"),
+        ({"critic_inputs": "true"}, "features.critic_inputs true needs the inputs"),
+        ({"action_masking": False}, "features.action_masking off needs the inputs"),
+        ({"order": "critical_first"}, "an order needs the inputs of CAGE-2"),
+        ({"normalize_observations": True}, "ppo.normalize_observations needs the inputs"),
         ({"backend": "sync"}, "with env.backend auto or native, got cagepool/CAGE2-v0 with sync"),
         ({"backend": "ray"}, "with env.backend auto or native"),
         ({"env": "cyborg"}, "needs cagepool/CAGE2-v0 with env.backend auto or native, got cyborg"),
@@ -199,19 +196,33 @@ def test_the_commands_train_and_evaluate_on_other_networks(
     capsys.readouterr()
 
     few = ["--episodes", "2"]
-    assert run_command(["evaluate", out, "--scenario", FILES, *few]) == 0
+    assert run_command(["evaluate", out, *few]) == 0  # on the scenarios of the training
     printed = capsys.readouterr().out
-    for words in ("2 networks", "react-restore", "sleep", "gap to the training networks: +0.00"):
+    assert "2 episodes per red in each of 2 scenarios" in printed
+    for words in ("react-restore: ", "sleep: ", "evaluation.json, games.json"):
         assert words in printed
-    files = [path.name for path in Path(out).glob("scenarios-*.json")]
-    assert len(files) == 1
+    assert run_command(["evaluate", out, "--scenario", tiny, *few]) == 0
+    printed = capsys.readouterr().out
+    for words in (
+        "on tiny, edition",
+        "  in training (2): ",
+        "gap to the scenarios of the training",
+    ):
+        assert words in printed
+    evaluations = runs.open_run(out).all_evaluations()
+    assert [one.scenario for one in evaluations] == ["users_minus2,users_plus2", "tiny"]
+    assert {one.trained_scenario for one in evaluations} == {"users_minus2,users_plus2"}
 
     assert run_command(["evaluate", "react-restore", "--scenario", tiny, *few, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert content["scores"]["networks"][0]["name"] == "tiny"
+    assert content["scenarios"][0]["name"] == "tiny"
     assert [row["defender"] for row in content["baselines"]] == ["react-remove", "sleep"]
 
-    assert run_command(["evaluate", out, *few]) == 0  # the official protocol
+    assert run_command(["evaluate", out, "--scenario", "cage2", *few]) == 0
+    assert "total of the nine cells" in capsys.readouterr().out
     assert run_command(["export", out, str(tmp_path / "export")]) == 2
     assert "has inputs host by host" in capsys.readouterr().err
     assert run_command(["report", out]) == 0
+    page = (Path(out) / "report.html").read_text()
+    for words in ("<h3>tiny, edition 2.1</h3>", "Total on each scenario", "gap to its training"):
+        assert words in page

@@ -12,8 +12,7 @@ from cagepool import runs
 from cagepool.cli.main import run as run_command
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
-from cagepool.train.logging import Row
-from cagepool.train.tracking import TensorBoardWriter, evaluation_fields, update_fields
+from cagepool.train.tracking import Row, TensorBoardTracker, evaluation_fields, update_fields
 from tests.cli.command import python
 from tests.test_optional import COMMAND, WITHOUT
 from tests.train.null_listener import NullListener, never
@@ -42,15 +41,15 @@ def test_tensorboard_shows_every_update_of_a_resumed_run(tmp_path: Path) -> None
     entropy = scalars(run.path, "losses/entropy")
     assert [step for step, _ in entropy] == metrics["steps"] == [*range(20, 201, 20)]
     assert [value for _, value in entropy] == pytest.approx(metrics["entropy"])
-    checks = run.checks()
+    checks = run.evaluations()
     assert [step for step, _ in scalars(run.path, "eval/score")] == checks["steps"]
 
 
 def test_steps_that_are_repeated_after_a_kill_are_shown_once(tmp_path: Path) -> None:
-    killed = TensorBoardWriter(tmp_path)
+    killed = TensorBoardTracker(tmp_path)
     for step in (10, 20, 30):
         killed.add_scalars({"a": step}, step)
-    resumed = TensorBoardWriter(tmp_path, first_dropped=21)
+    resumed = TensorBoardTracker(tmp_path, first_dropped=21)
     resumed.add_scalars({"a": 33.0}, 30)
     resumed.add_scalars({"a": 40.0}, 40)
     killed.close()
@@ -89,10 +88,10 @@ def test_a_callback_receives_the_rows_of_the_tables(tmp_path: Path) -> None:
 
     assert runner.train(run, recorder, log=())
 
-    for table, rows in ((run.metrics(), recorder.rows), (run.checks(), recorder.scores)):
+    for table, rows in ((run.metrics(), recorder.rows), (run.evaluations(), recorder.scores)):
         for column in ("update", "steps", "return_mean"):
             assert table[column] == [row[column] for row in rows]
-    assert [row["best"] for row in recorder.scores] == run.checks()["best"]
+    assert [row["best"] for row in recorder.scores] == run.evaluations()["best"]
     assert not [*run.path.glob("events*")]
 
 
@@ -155,7 +154,7 @@ def test_wandb_offline_has_every_update_of_a_resumed_run(
     assert not runner.train(run, None, lambda: next(stops), log=("wandb",))
     assert runner.train(run, log=("wandb",))
 
-    metrics, checks = run.metrics(), run.checks()
+    metrics, checks = run.metrics(), run.evaluations()
     history = wandb_history(run.path)
     returns = {row["global_step"]: row["charts/episodic_return"] for row in history}
     assert returns == dict(zip(metrics["steps"], metrics["return_mean"], strict=True))

@@ -85,7 +85,7 @@ def _stragglers(progress: Progress, *, quick: bool) -> Figures:
 
 
 def _scaling(progress: Progress, *, quick: bool) -> Figures:
-    from cagepool.bench.scaling import ScalingConfig, measure_scaling  # noqa: PLC0415
+    from cagepool.bench.workers import ScalingConfig, measure_scaling  # noqa: PLC0415
 
     small = ScalingConfig(
         pace=QUICKEST, sizes=(1, 2, 20), max_pipes=2, busy_sizes=(20,), busy_factor=1

@@ -34,8 +34,8 @@ FEW, MANY, MOST = 100, 4096, 65536  # games
 ORDER, ALIGNMENT = "critical_first", 30.0
 ACTION_SHIFT = 97
 ACTION_ROWS = 64  # drawn before the measurement
-NETWORK_SIZES = (10, 20, 30, 40, 50, 60)  # hosts
-NETWORKS = 1000
+SCENARIO_SIZES = (10, 20, 30, 40, 50, 60)  # hosts
+SCENARIOS = 1000
 WRITES_PER_UPDATE = 20  # of a belief: an update takes far longer than writing its features
 
 
@@ -89,40 +89,40 @@ def batch_contender(
     )
 
 
-def network_contenders() -> list[Contender]:
-    """CAGE-2 compiled and by its tables, networks by size, and a thousand networks in one batch."""
+def scenario_contenders() -> list[Contender]:
+    """CAGE-2 compiled and by its tables, scenarios by size, and 1,000 scenarios in one batch."""
     by_tables = {"layout": Layout.of([CAGE2])}
     one = Scenario.generate(0)
-    many = [Scenario.generate(seed) for seed in range(NETWORKS)]
+    many = [Scenario.generate(seed) for seed in range(SCENARIOS)]
     layout = Layout.of(many)
     return [
         contender
         for red in ATTACKERS
         for contender in (
-            _network_contender("CAGE-2, compiled", red, len(CAGE2.hosts)),
-            _network_contender("CAGE-2, tables", red, len(CAGE2.hosts), **by_tables),
+            _scenario_contender("CAGE-2, compiled", red, len(CAGE2.hosts)),
+            _scenario_contender("CAGE-2, tables", red, len(CAGE2.hosts), **by_tables),
             *(
-                _network_contender("generated", red, hosts, scenario=_network(hosts))
-                for hosts in NETWORK_SIZES
+                _scenario_contender("generated", red, hosts, scenario=_scenario_of_size(hosts))
+                for hosts in SCENARIO_SIZES
             ),
-            _network_contender("one of many", red, len(one.hosts), scenario=one, layout=layout),
-            _network_contender("1,000 different", red, 0, scenario=many, layout=layout),
+            _scenario_contender("one of many", red, len(one.hosts), scenario=one, layout=layout),
+            _scenario_contender("1,000 different", red, 0, scenario=many, layout=layout),
         )
     ]
 
 
-def _network(hosts: int) -> Scenario:
-    """A random network with as many hosts, a third of them servers."""
+def _scenario_of_size(hosts: int) -> Scenario:
+    """A random scenario with as many hosts, a third of them servers."""
     servers = (hosts - 3) // 3
     users = hosts - servers - 3  # Defender, Op_Server0 and one Op_Host
     return Scenario.generate(1, users=users, enterprise=servers, op_hosts=1)
 
 
-def _network_contender(name: str, red: str, hosts: int, **more: Any) -> Contender:
-    """Games of a network; `hosts` 0: of several sizes."""
+def _scenario_contender(name: str, red: str, hosts: int, **more: Any) -> Contender:
+    """Games of a scenario; `hosts` 0: of several sizes."""
     return Contender(
         name="Batch.step",
-        settings={"games": MANY, "red": red, "network": name, "hosts": hosts, "threads": 1},
+        settings={"games": MANY, "red": red, "scenario": name, "hosts": hosts, "threads": 1},
         steps_per_call=MANY,
         timer=batch_timer(MANY, red=red, threads=1, **more),
     )
@@ -147,22 +147,22 @@ def engine_ratios(groups: Groups) -> dict[str, float]:
     ratios = (
         *_call_and_thread_ratios(groups),
         *_compliance_ratios(groups),
-        *network_ratios(groups),
+        *scenario_ratios(groups),
         *_vector_env_ratios(groups),
     )
     return {name: round(value, 3) for name, value in ratios}
 
 
-def network_ratios(groups: Groups) -> Iterator[tuple[str, float]]:
-    """Ratios of the group `networks`."""
-    group = groups["networks"]
+def scenario_ratios(groups: Groups) -> Iterator[tuple[str, float]]:
+    """Ratios of the group `scenarios`."""
+    group = groups["scenarios"]
     for red in ATTACKERS:
-        compiled = cost(group, red=red, network="CAGE-2, compiled")
-        tables = cost(group, red=red, network="CAGE-2, tables")
-        one = cost(group, red=red, network="one of many")
-        many = cost(group, red=red, network="1,000 different")
+        compiled = cost(group, red=red, scenario="CAGE-2, compiled")
+        tables = cost(group, red=red, scenario="CAGE-2, tables")
+        one = cost(group, red=red, scenario="one of many")
+        many = cost(group, red=red, scenario="1,000 different")
         yield f"cost of CAGE-2 by tables / compiled, {red}", tables / compiled
-        yield f"rate of 1,000 networks / one, {red}", one / many
+        yield f"rate of 1,000 scenarios / one, {red}", one / many
 
 
 def _groups() -> dict[str, list[Contender]]:
@@ -184,7 +184,7 @@ def _groups() -> dict[str, list[Contender]]:
             for contender in (batch(games, **more), _vector_env(games, **more))
         ],
         "options": [batch(MANY, **more) for more in options],
-        "networks": network_contenders(),
+        "scenarios": scenario_contenders(),
         "belief": belief_contenders(),
         "limit": [make(games) for make in (batch, _outputs_only) for games in (MANY, MOST)],
     }
@@ -272,7 +272,7 @@ def _belief_contender(name: str, *, red: str, green: bool) -> Contender:
 def _outputs_only(games: int) -> Contender:
     """Lower bound of any engine: write observations, rewards, flags and moves."""
     batch = Batch(games)
-    outputs = (batch.observations, batch.rewards, batch.truncations, batch.moves.view(np.uint64))
+    outputs = (batch.observations, batch.rewards, batch.truncations, batch.moves.view(np.uint8))
 
     def write() -> None:
         for output in outputs:

@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from cagepool._stages import Recording, StageName, StageTimes, record, stage
 from cagepool.envs import NativeVectorEnv, WorkerVectorEnv
-from cagepool.envs.env_fns import is_cage2
-from cagepool.envs.make import CYBORG, make_training_vec
-from cagepool.envs.space_tree import map_tree
-from cagepool.runs import read_json
-from cagepool.sim import dtypes, orders
+from cagepool.envs.make import CYBORG, is_cage2, make_training_vec
+from cagepool.envs.spaces import map_tree
+from cagepool.envs.workers.pool import PoolConfig
+from cagepool.sim import compliance, dtypes
 from cagepool.sim.compliance import ComplianceTracker
+from cagepool.sim.settings import DEFAULT_MAX_STEPS, GameSettings
 from cagepool.types import Bools, Int64s
 
 MAIN = "main"
@@ -100,9 +100,6 @@ def profile_training(config: Any, train: Callable[[], object]) -> Profile:
     Args:
         config: Its configuration, a `TrainConfig`.
         train: Function that trains.
-
-    Raises:
-        ValueError: the environments are stepped by other machines.
     """
     if config.env.backend == "ray":
         raise ValueError(
@@ -137,7 +134,7 @@ class StepConfig:
     """Steps of all environments together."""
     red_agent: str = "B_lineAgent"
     """Red agent of CAGE-2, as in training."""
-    max_steps: int = 100
+    max_steps: int = DEFAULT_MAX_STEPS
     """Steps per episode of CAGE-2."""
     order: str | None = None
     """Workflow order with which compliance is measured, by name or written out."""
@@ -153,7 +150,7 @@ class StepConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         self.period  # noqa: B018 - checks true_state
         if self.order is not None:
-            orders.parse_order(self.order)
+            compliance.parse_order(self.order)
             if not self.has_true_state:
                 raise ValueError(f"an order needs CAGE-2 or cyborg, got {self.env}")
         if self.period is not None and not self.has_true_state:
@@ -183,9 +180,6 @@ def profile_steps(config: StepConfig, progress: Callable[[int], object]) -> Prof
 
     A stage costs about as much as the step of a few native games. Blocks of steps are therefore
     recorded only while the overhead is below `MAX_OVERHEAD`; recorded blocks stand for the others.
-
-    Raises:
-        ValueError: the environments cannot be created or do not have what the settings need.
     """
     cost = measure_entry_cost()
     with Stepper(config) as stepper:
@@ -264,20 +258,21 @@ class Stepper:
 
 
 def _make_envs(config: StepConfig) -> Any:
-    game: dict[str, Any] = {"red": config.red_agent, "max_steps": config.max_steps}
-    game |= {"edition": "2.1", "green": False}
+    game = GameSettings(red=config.red_agent, max_steps=config.max_steps)
     backend = "workers" if config.backend == "auto" and config.env == CYBORG else config.backend
     if is_cage2(config.env) and backend in ("auto", "native"):
-        return make_training_vec(config.n_envs, config.env, backend, game | {"order": config.order})
+        game = replace(game, order=config.order)
+        return make_training_vec(config.n_envs, config.env, backend, game)
     if config.order is not None and backend != "workers":
         raise ValueError(
             f"an order needs native games, or CAGE-2 or cyborg with backend workers, "
             f"got {config.env} with {config.backend}"
         )
+    true_state: Any = PoolConfig.true_state
     if backend == "workers" and config.has_true_state:
         every_step = config.order is not None or config.period == 1
-        game["true_state"] = "every" if every_step else config.period or config.true_state
-    return make_training_vec(config.n_envs, config.env, backend, game)
+        true_state = "every" if every_step else config.period or config.true_state
+    return make_training_vec(config.n_envs, config.env, backend, game, true_state=true_state)
 
 
 def _block_sizes(steps: int) -> list[int]:
@@ -329,8 +324,9 @@ def corrected_times(times: StageTimes, cost: EntryCost) -> StageTimes:
 
 
 def _subtract_cost(times: StageTimes, cost: EntryCost) -> StageTimes:
-    entered = sum(child.calls for child in times.children)
-    seconds = times.seconds - times.calls * cost.inside - entered * cost.outside
+    own = times.calls - times.counted
+    entered = sum(child.calls - child.counted for child in times.children)
+    seconds = times.seconds - own * cost.inside - entered * cost.outside
     children = tuple(_subtract_cost(child, cost) for child in times.children)
     return replace(times, seconds=max(0.0, seconds), children=children)
 
@@ -343,7 +339,13 @@ def _extrapolate(times: StageTimes) -> StageTimes:
 
 def _scale(times: StageTimes, factor: float) -> StageTimes:
     children = tuple(_scale(child, factor) for child in times.children)
-    return StageTimes(times.name, factor * times.seconds, round(factor * times.calls), children)
+    return replace(
+        times,
+        seconds=factor * times.seconds,
+        calls=round(factor * times.calls),
+        counted=round(factor * times.counted),
+        children=children,
+    )
 
 
 @dataclass
@@ -429,11 +431,6 @@ def array_bytes(envs: Any) -> int:
 def write_profile(profile: Profile, path: Path) -> None:
     """Write a profile as JSON."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(profile), indent=1) + b"\n")
-
-
-def read_profile(path: Path) -> Profile:
-    """Read a profile that `write_profile` wrote."""
-    return read_json(path, Profile, follow_link=True)
 
 
 def write_speedscope(profile: Profile, path: Path) -> None:

@@ -22,10 +22,10 @@ from cagepool.bench.measure import (
 )
 from cagepool.bench.schema import Groups, rates
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.sim.encoder import FeatureConfig, FeatureEncoder
+from cagepool.train.collectors import make_actor
 from cagepool.train.config import TrainConfig
 from cagepool.train.learner import LossCoefficients
-from cagepool.train.make_learner import make_actor
 from cagepool.train.ppo import Trainer
 from cagepool.train.torch_learner import use_threads
 

@@ -1,5 +1,6 @@
 """Parsing of command-line flags: grouped settings, choices, and errors that name flags."""
 
+import argparse
 import io
 import re
 import shlex
@@ -26,15 +27,8 @@ from tyro.conf import arg, subcommand
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cagepool._lookup import suggestion
-from cagepool.evaluate.defenders import SCRIPTED
-from cagepool.evaluate.resolve import (
-    ResolvedPolicy,
-    check_trust,
-    check_which,
-    is_rllib_checkpoint,
-    resolve_policy,
-)
-from cagepool.evaluate.zoo import zoo_names
+from cagepool.policy.defenders import SCRIPTED, Defender
+from cagepool.policy.load import load, zoo_names
 from cagepool.sim.names import MIX, OFFICIAL_REDS, TRAINABLE_REDS
 from cagepool.train.config import (
     EnvConfig,
@@ -119,6 +113,23 @@ class RunFlags(Unchecked, RunConfig):
     target_score: Annotated[float | None, NO_DEFAULT] = RunConfig.target_score
 
 
+class GroupedFlags:
+    """A command whose flags include groups of settings."""
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Settings by group, as typed."""
+        groups = ("env", "ppo", "features", "order", "run", "search")
+        return {group: dict(vars(getattr(self, group))) for group in groups if hasattr(self, group)}
+
+
+def read_early(arguments: Sequence[str], *flags: str) -> argparse.Namespace:
+    """Values of the flags that decide the defaults of others."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for flag in flags:
+        parser.add_argument(f"--{flag}", nargs="?")
+    return parser.parse_known_args(arguments)[0]
+
+
 def group_flags(config: TrainConfig) -> dict[str, Any]:
     """Groups of flags with the values of a configuration."""
     return {
@@ -133,19 +144,8 @@ def group_flags(config: TrainConfig) -> dict[str, Any]:
 def parse(
     command: type[Command], prog: str, arguments: Sequence[str], default: Command | None = None
 ) -> Command:
-    """Parse the flags of a command.
-
-    Args:
-        command: Dataclass with one field per flag, or with groups of flags.
-        prog: Name of the command in the help.
-        arguments: Arguments after the name of the command.
-        default: Default values of a command that has groups of flags.
-
-    Raises:
-        ValueError: a flag is unknown, or a value is not one of the choices.
-        SystemExit: the arguments can't be parsed otherwise, or ask for help.
-    """
-    arguments = _with_red_flag(command, arguments)
+    """Parse the flags of a command: a dataclass of flags, or of groups of them with a default."""
+    arguments = _rename_flags(command, arguments)
     errors = io.StringIO()
     try:
         with redirect_stderr(errors):
@@ -203,17 +203,9 @@ def allow_local_modules(*settings: object) -> None:
 def check_named_code(settings: Settings, arguments: Sequence[str], source: str) -> None:
     """Check that code which a file names is named on the command line too.
 
-    The settings in a stranger's run folder could otherwise call any function.
-
-    Args:
-        settings: Settings in the file.
-        arguments: Command line.
-        source: The file or folder, for the error.
-
-    Raises:
-        ValueError: a setting such as `module:function` is not among the arguments.
+    The settings in a stranger's run folder, `source`, could otherwise call any function.
     """
-    for name, code in _named_code(settings):
+    for name, code in named_code(settings):
         if not any(argument in (code, f"{flag_of(name)}={code}") for argument in arguments):
             raise ValueError(
                 f"{source} names code to be called, {code}: if you trust it, add "
@@ -223,11 +215,11 @@ def check_named_code(settings: Settings, arguments: Sequence[str], source: str) 
 
 def resume_command(command: str, path: Path, settings: Settings) -> str:
     """The command that resumes a run or a search, fit for a shell."""
-    code = (f" {flag_of(name)} {shlex.quote(code)}" for name, code in _named_code(settings))
+    code = (f" {flag_of(name)} {shlex.quote(code)}" for name, code in named_code(settings))
     return f"cagepool {command} --resume {shlex.quote(str(path))}{''.join(code)}"
 
 
-def _named_code(settings: Settings) -> list[tuple[str, str]]:
+def named_code(settings: Settings) -> list[tuple[str, str]]:
     """Settings that are `module:attribute`."""
     names = ("env.id", "env.reward", "ppo.network")
     values = ((name, *name.split(".")) for name in names)
@@ -237,35 +229,25 @@ def _named_code(settings: Settings) -> list[tuple[str, str]]:
 
 def resolve_blue(
     name: str, which: str = "best", *, trust_pickle: bool, network: str | None = None
-) -> ResolvedPolicy:
-    """The defender that a user names; see `BLUE_HELP`.
-
-    Raises:
-        ValueError: there is no such defender, its file or folder holds no policy for CAGE-2, or it
-            holds pickles that the user does not trust.
-    """
-    path = Path(name)
-    check_which(path, which)
-    if is_rllib_checkpoint(path):
-        check_trust(path, trust_pickle=trust_pickle)
-        from cagepool.integrations import rllib  # noqa: PLC0415 - takes seconds to load
-
-        return rllib.resolve_checkpoint(path)
-    if path.suffix == ".zip" and path.is_file():
-        check_trust(path, trust_pickle=trust_pickle)
-        from cagepool.integrations import sb3_models  # noqa: PLC0415 - takes seconds to load
-
-        return sb3_models.resolve_model(path)
+) -> Defender:
+    """The defender that a user names; see `BLUE_HELP` and `cagepool.policy.load`."""
     allow_local_modules(name, network)
-    return resolve_policy(name, which, network=network)
+    return load(name, which, network=network, trust_pickle=trust_pickle)
 
 
-def _with_red_flag(command: type[Any], arguments: Sequence[str]) -> list[str]:
-    """Accept --red and --red-agent alike: a command shows one of them."""
-    shown, other = ("--red", "--red-agent")
-    if "red" not in {field.name for field in fields(command)}:
-        shown, other = other, shown
-    return [re.sub(f"^{other}(?==|$)", shown, argument) for argument in arguments]
+def _rename_flags(command: type[Any], arguments: Sequence[str]) -> list[str]:
+    """Accept --red and --red-agent, --n-envs and --num-envs alike: a command shows one of them."""
+    has_red = "red" in {field.name for field in fields(command)}
+    reds = ("--red", "--red-agent") if has_red else ("--red-agent", "--red")
+    renamed = [*arguments]
+    for shown, other in (reds, ("--n-envs", "--num-envs")):
+        pattern = re.compile(f"^{other}(?==|$)")
+        if any(map(pattern.match, renamed)) and any(
+            re.match(f"{shown}(=|$)", argument) for argument in renamed
+        ):
+            raise ValueError(f"{shown} must be given once, got {shown} and {other}")
+        renamed = [pattern.sub(shown, argument) for argument in renamed]
+    return renamed
 
 
 def _call_tyro(

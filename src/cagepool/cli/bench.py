@@ -6,15 +6,28 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Literal
 
+from rich import box
 from rich.console import Console
+from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
 from cagepool import _optional
 from cagepool.bench import BENCHES, BenchName, run_bench
-from cagepool.bench.schema import BenchResult, read_result, write_result
+from cagepool.bench.schema import (
+    BenchResult,
+    Change,
+    Comparison,
+    Measurement,
+    compare_results,
+    read_result,
+    split_settings,
+    write_result,
+)
 from cagepool.cli.args import NO_DEFAULT
 from cagepool.cli.display import CommandConsole, progress_bars
-from cagepool.cli.tables import print_bench_result, print_comparison
+
+NOTABLE_LOAD = 0.1  # share of the machine that other processes used
+VERDICT_STYLES = {"slower": "red", "faster": "green", "no change": ""}
 
 SUMMARIES = "; ".join(f"{name}: {entry.summary}" for name, entry in BENCHES.items())
 
@@ -40,9 +53,7 @@ class Bench:
 def bench(command: Bench) -> None:
     """Run benches, print tables, write files, and print the changes since an earlier run."""
     with _optional.require("a bench", "bench", "psutil", "scipy"):
-        from cagepool.bench.compare import compare_results  # noqa: PLC0415
-
-    console = CommandConsole()
+        console = CommandConsole()
     earlier = [_read(path) for path in command.compare]
     if len(earlier) > 1:
         _compare_files(console, earlier)
@@ -81,8 +92,6 @@ def _read(path: Path) -> dict[str, BenchResult]:
 
 
 def _compare_files(console: Console, earlier: list[dict[str, BenchResult]]) -> None:
-    from cagepool.bench.compare import compare_results  # noqa: PLC0415 - needs SciPy
-
     if len(earlier) > 2:
         raise ValueError(f"compare takes one or two files, got {len(earlier)}")
     old, new = earlier
@@ -152,3 +161,87 @@ def _run_with_progress(name: BenchName, number: int, count: int, *, quick: bool)
             progress.update(total_bar, completed=number + finished / max(total, 1))
 
         return run_bench(name, BENCHES[name], show, quick=quick)
+
+
+def print_bench_result(console: Console, result: BenchResult) -> None:
+    """Print the machine and its load, one table per group, and the ratios."""
+    machine = result.machine
+    load = f"load {machine['load']} before and {result.load_after} after"
+    console.print(f"\n{machine['processor']}, {machine['cores']} cores, {load}")
+    if result.busy_elsewhere and result.busy_elsewhere > NOTABLE_LOAD:
+        share = f"{result.busy_elsewhere:.0%}"
+        console.print(f"other processes used {share} of the machine meanwhile", style="yellow")
+    console.print()
+    for group, measurements in result.groups.items():
+        _print_group(console, group, measurements)
+    ratios = Table(Column(justify="right"), Column(), box=None, show_header=False)
+    for name, value in result.ratios.items():
+        ratios.add_row(f"{value:,.0f}" if value >= 1000 else f"{value:.3g}", name)
+    console.print(ratios)
+
+
+def _print_group(console: Console, group: str, measurements: list[Measurement]) -> None:
+    """Print the common settings as heading, and one row per measurement with the others."""
+    differing, common = split_settings([measurement.settings for measurement in measurements])
+    console.print(f"{group}: {common}", style="bold")
+    columns = [Column(name, justify="right") for name in (*differing, "ns per step", "steps/s")]
+    table = Table(Column("contender", no_wrap=True), *columns, box=box.SIMPLE_HEAD)
+    for measurement in measurements:
+        settings = (str(measurement.settings.get(name, "")) for name in differing)
+        cost = measurement.nanoseconds_per_step
+        low, high = map(_format_figure, cost.quartiles)
+        rate = _format_figure(measurement.steps_per_second)
+        table.add_row(
+            measurement.name, *settings, f"{_format_figure(cost.median)} ({low}-{high})", rate
+        )
+    console.print(table)
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print significant changes, and the number of contenders without one."""
+    for name, (old, new) in comparison.machine.items():
+        console.print(f"{name} was {old}, now {new}: a possible cause of changes", style="yellow")
+    changed = [change for change in comparison.changes if change.verdict != "no change"]
+    if changed:
+        console.print(_changes_table(changed))
+    unchanged = len(comparison.changes) - len(changed)
+    console.print(f"{_contenders(unchanged)}: no change{_noise_levels(comparison.changes)}")
+    for label, count in (("removed", len(comparison.removed)), ("added", len(comparison.added))):
+        if count:
+            console.print(f"{_contenders(count)}: {label}, nothing to compare with")
+
+
+def _changes_table(changes: list[Change]) -> Table:
+    columns = [Column(name, justify="right") for name in ("before", "after", "change", "noise")]
+    table = Table("contender", *columns, box=box.SIMPLE_HEAD)
+    for change in changes:
+        settings = "".join(f", {name} {value}" for name, value in change.settings.items())
+        label = f"{change.group}: {change.name}{settings}"
+        verdict = f"{abs(change.change):.0%} {change.verdict}"
+        figures = (_format_figure(change.before_ns), _format_figure(change.after_ns))
+        style = VERDICT_STYLES[change.verdict]
+        table.add_row(label, *figures, verdict, f"{change.noise:.0%}", style=style)
+    return table
+
+
+def _noise_levels(changes: list[Change]) -> str:
+    """Median and maximum of the smallest change that would have been detected."""
+    noises = sorted(change.noise for change in changes if change.verdict == "no change")
+    if not noises:
+        return ""
+    median, maximum = (_format_noise(noises[index]) for index in (len(noises) // 2, -1))
+    return f" beyond noise ({median} for most, {maximum} at worst)"
+
+
+def _format_noise(value: float) -> str:
+    return f"{value:.0%}" if value < 10 else "anything"
+
+
+def _contenders(count: int) -> str:
+    return f"{count} contender{'' if count == 1 else 's'}"
+
+
+def _format_figure(value: float) -> str:
+    if value >= 1e6:
+        return f"{value / 1e6:,.1f}M"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

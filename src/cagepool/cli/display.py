@@ -1,33 +1,40 @@
-"""Console output: progress of trainings and searches, as a live table or plain lines."""
+"""Console output: progress of trainings and searches, as a live table or plain lines; scores."""
 
 import contextlib
 import shlex
 import time
 from collections import Counter, deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from cagepool.cli import EXIT_BROKEN_PIPE, printable
-from cagepool.sim.orders import ALL_ORDERS
+from cagepool.evaluate import Score, ScoreTable
+from cagepool.experiments.listener import Listener
+from cagepool.search.config import SearchConfig, SearchListener
+from cagepool.sim.compliance import ALL_ORDERS
 from cagepool.train.config import TrainConfig
 
 if TYPE_CHECKING:  # these modules load PyTorch and scikit-learn, which takes a second
-    from cagepool.search.config import SearchConfig
-    from cagepool.search.gp import Posterior
+    from cagepool.experiments.folder import Training
     from cagepool.search.records import Decision
-    from cagepool.study.folder import Task
-    from cagepool.train.logging import Row
+    from cagepool.search.strategy import Posterior
+    from cagepool.study.config import StudyTraining
+    from cagepool.train.tracking import Row
 
 LINE_SECONDS = 5.0  # between two plain lines
 RATE_WINDOW = 20  # updates over which throughput is averaged
+MAX_WIDTH = 1000  # of a table that is measured, not printed
+FULL_WIDTH = 75  # of a terminal that has room between columns
 POSTERIOR_ROWS = 3  # orders with the highest posterior means
 
 
@@ -178,47 +185,49 @@ class TrainDisplay(_LiveDisplay):
         return table
 
 
-class SearchDisplay(_LiveDisplay):
+class SearchDisplay(_LiveDisplay, SearchListener):
     """Listener of a search that displays its progress."""
 
-    def __init__(self, console: Console, config: "SearchConfig") -> None:
+    def __init__(self, console: Console, config: SearchConfig) -> None:
         """Remove the table when the search ends."""
         super().__init__(console, transient=True)
         self._config = config
-        self._decision: Decision | None = None
+        self._orders: dict[str, str] = {}  # by run folder, of trainings without a result
+        self._rows: dict[str, Row] = {}  # their last updates
         self._posterior: Posterior | None = None
         self._spent = 0
         self._last_line_time = time.monotonic()
 
-    def on_training_start(
-        self, decision: "Decision", predicted: "Posterior | None", spent: int
-    ) -> None:
+    def on_decision(self, decision: "Decision", predicted: "Posterior | None", spent: int) -> None:
         """Show the next order and the reason for it."""
-        self._decision, self._posterior, self._spent = decision, predicted, spent
-        if not self._console.is_terminal:
-            expected = ""
-            if decision.mean is not None:
-                expected = f", expected {decision.mean:.2f} ± {decision.std:.2f}"
-            budget = f"{spent:,}/{self._config.run.total_episodes:,} episodes spent"
-            self._print_line(
-                f"{decision.iteration}: {decision.order} ({decision.why}{expected}; {budget})"
-            )
-        elif self._config.env.backend == "ray":  # which reports no updates
-            self._live.update(self._table(None))
-
-    def on_update(self, row: "Row") -> None:
-        """Show an update of the current training."""
+        self._orders[decision.run] = f"{decision.iteration}: {decision.order}"
+        self._posterior, self._spent = predicted, spent
         if self._console.is_terminal:
-            self._live.update(self._table(row))
+            self._live.update(self._table())
+            return
+        expected = ""
+        if decision.mean is not None:
+            expected = f", expected {decision.mean:.2f} ± {decision.std:.2f}"
+        budget = f"{spent:,}/{self._config.run.total_episodes:,} episodes spent"
+        self._print_line(
+            f"{decision.iteration}: {decision.order} ({decision.why}{expected}; {budget})"
+        )
+
+    def on_update(self, training: "Training", row: "Row") -> None:
+        """Show an update of a training."""
+        self._rows[training.run] = row
+        if self._console.is_terminal:
+            self._live.update(self._table())
         elif time.monotonic() - self._last_line_time >= LINE_SECONDS:
             self._last_line_time = time.monotonic()
-            self._print_line(f"   {_training_state(row)}")
+            for latest in self._rows.values():
+                self._print_line(f"   {_training_state(latest)}")
 
-    def on_evaluation(self, _scores: "Row") -> None:
-        """Periodic evaluations are not shown."""
-
-    def on_training_end(self, decision: "Decision") -> None:
+    def on_result(self, decision: "Decision") -> None:
         """Print the result of a training."""
+        self._orders.pop(decision.run)
+        self._rows.pop(decision.run, None)
+        self._spent = decision.total_episodes or 0
         compliance = "undefined" if decision.compliance is None else f"{decision.compliance:.3f}"
         reward = f"{decision.reward:.2f} ± {decision.standard_error:.2f}"
         restarts = f", restarted {decision.repeated} times" if decision.repeated else ""
@@ -227,16 +236,17 @@ class SearchDisplay(_LiveDisplay):
             f"reward {reward}, compliance {compliance}{restarts}"
         )
 
-    def _table(self, row: "Row | None") -> Table:
+    def _table(self) -> Table:
         total = self._config.run.total_episodes
-        spent = self._spent + (int(row["episodes"]) if row else 0)
+        spent = self._spent + sum(int(row["episodes"]) for row in self._rows.values())
         table = Table.grid(padding=(0, 2))
         table.add_row("", ProgressBar(total=total, completed=spent, width=50))
         table.add_row("episodes", f"{spent:,} of {total:,}")
-        if self._decision is not None:
-            table.add_row(f"order {self._decision.iteration}", self._decision.order)
-        if row is not None:
-            table.add_row("", _training_state(row))
+        for run, order in self._orders.items():
+            iteration, _, name = order.partition(": ")
+            table.add_row(f"order {iteration}", name)
+            if run in self._rows:
+                table.add_row("", _training_state(self._rows[run]))
         if self._posterior is not None:
             mean, std = self._posterior.mean, self._posterior.std
             for number in (-mean).argsort(kind="stable")[:POSTERIOR_ROWS]:
@@ -245,35 +255,36 @@ class SearchDisplay(_LiveDisplay):
         return table
 
 
-class StudyDisplay(_LiveDisplay):
+class StudyDisplay(_LiveDisplay, Listener):
     """Listener of a study that displays what runs, what is done and the time left."""
 
     def __init__(
-        self, console: Console, tasks: "Collection[Task]", complete: "Collection[Task]"
+        self, console: Console, tasks: "Collection[StudyTraining]", complete: "Collection[Training]"
     ) -> None:
         """Show runs of a study, some of which may be complete already."""
         super().__init__(console, transient=True)
         self._tasks = tasks
-        self._complete = {*complete}
-        self._failed: set[Task] = set()
-        self._running: dict[Task, int] = {}  # episodes played
+        self._complete: set[Training] = {*complete}
+        self._failed: set[Training] = set()
+        self._running: dict[Training, int] = {}  # episodes played
         self._started_at = time.monotonic()
-        self._episodes_at_start: Counter[Task] = Counter()
+        self._episodes_at_start: Counter[Training] = Counter()
         self._ended_episodes = 0  # played by runs that ended, since the start of this process
         self._last_line_time = -float("inf")
 
-    def on_start(self, task: "Task") -> None:
+    def on_start(self, task: "Training") -> None:
         """Show a run that starts."""
         self._running[task] = 0
         self._show()
 
-    def on_episodes(self, task: "Task", episodes: int) -> None:
+    def on_update(self, task: "Training", row: "Row") -> None:
         """Show the progress of a run."""
+        episodes = int(row["episodes"])
         self._episodes_at_start.setdefault(task, episodes)
         self._running[task] = episodes
         self._show()
 
-    def on_end(self, task: "Task") -> None:
+    def on_end(self, task: "Training") -> None:
         """Count a run that is complete."""
         self._ended_episodes += task.episodes - self._episodes_at_start[task]
         self._running.pop(task, None)
@@ -282,7 +293,7 @@ class StudyDisplay(_LiveDisplay):
             self._print_line(f"{self._counts()}: {task.name} is complete")
         self._show()
 
-    def on_failure(self, task: "Task", message: str) -> None:
+    def on_failure(self, task: "Training", message: str) -> None:
         """Print which run failed, and why."""
         self._running.pop(task, None)
         self._failed.add(task)
@@ -321,7 +332,7 @@ class StudyDisplay(_LiveDisplay):
         for task, episodes in self._running.items():
             table.add_row("running", task.name, f"{episodes:,} of {task.episodes:,} episodes")
         seeds = Counter(task.setting for task in self._tasks)
-        done = Counter(task.setting for task in self._complete)
+        done = Counter(task.setting for task in self._tasks if task in self._complete)
         for setting, count in seeds.items():
             table.add_row("setting", setting, f"{done[setting]} of {count} seeds")
         return table
@@ -357,3 +368,74 @@ def _as_clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@dataclass(frozen=True)
+class ReferenceScores:
+    """Formatted scores that are printed below those of the evaluated policy."""
+
+    name: str
+    cells: Mapping[str, Mapping[int, str]]  # by red agent, then by episode length
+    total: str
+
+
+def format_score(score: Score) -> str:
+    """Mean ± standard error."""
+    return f"{score.mean:.2f} ± {score.standard_error:.2f}"
+
+
+def print_scores(
+    console: Console, name: str, result: ScoreTable, references: Sequence[ReferenceScores] = ()
+) -> None:
+    """Print one row of scores per red agent, each followed by the references, and the totals."""
+    trial = result.trial
+    edition = f"edition {trial.edition}{' with green' if trial.green else ''}"
+    count = len(trial.scenarios)
+    per = "against each red" if count == 1 else f"per red in each of {count} scenarios"
+    episodes = f"{trial.episodes} episodes {per}, seed {trial.seed}"
+    console.print(f"{name}, {edition}, {episodes}", soft_wrap=True)
+    over = "" if count == 1 else " over scenarios"
+    console.print(f"mean total reward ± standard error{over}")
+    table = _wide_table(result, references)
+    fits = table.__rich_measure__(console, console.options.update(width=MAX_WIDTH)).maximum
+    console.print(table if fits <= console.width else _narrow_table(result, references))
+    cells = sum(map(len, result.scores.values()))
+    if result.is_official or references or count > 1:
+        cells_name = "nine" if result.is_official else str(cells)
+        spread = "" if result.spread is None else f", spread over scenarios {result.spread:.2f}"
+        console.print(f"total of the {cells_name} cells: {format_score(result.total)}{spread}")
+        for reference in references:
+            console.print(f"  {reference.name}: {reference.total}", style="dim")
+
+
+def _wide_table(result: ScoreTable, references: Sequence[ReferenceScores]) -> Table:
+    """One row per red agent, one column per length."""
+    table = Table(Column("red", no_wrap=True), box=box.SIMPLE_HEAD)
+    for length in result.trial.lengths:
+        table.add_column(f"{length} steps", justify="right", no_wrap=True)
+    for red, scores in result.scores.items():
+        table.add_row(red, *map(format_score, scores.values()))
+        for reference in references:
+            cells = (reference.cells[red].get(length, "") for length in result.trial.lengths)
+            table.add_row(f"  {reference.name}", *cells, style="dim")
+    return table
+
+
+def _narrow_table(result: ScoreTable, references: Sequence[ReferenceScores]) -> Table:
+    """One row per red agent and length."""
+    columns = [Column(name, justify="right", no_wrap=True) for name in ("steps", "score")]
+    table = Table(Column("red", no_wrap=True), *columns, box=box.SIMPLE_HEAD)
+    for red, scores in result.scores.items():
+        for length, score in scores.items():
+            table.add_row(red, str(length), format_score(score))
+            for reference in references:
+                cell = reference.cells[red].get(length, "")
+                table.add_row(f"  {reference.name}", "", cell, style="dim")
+    return table
+
+
+def figures_table(console: Console, first: str, columns: Sequence[str]) -> Table:
+    """An empty table of a name and figures, without space between columns if that is scarce."""
+    padding = (0, 1) if console.width >= FULL_WIDTH else (0, 0)
+    figures = [Column(name, justify="right") for name in columns]
+    return Table(Column(first, no_wrap=True), *figures, box=box.SIMPLE_HEAD, padding=padding)

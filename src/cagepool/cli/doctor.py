@@ -100,7 +100,7 @@ def _machine() -> list[str]:
     return [
         f"{platform.platform(terse=True)}, {platform.machine()}, {' '.join(platform.libc_ver())}",
         processor_model() or "unknown processor",
-        f"{usable_cores():g} of {os.cpu_count()} cores may be used",
+        f"{usable_cores()} of {os.cpu_count()} cores may be used",
         "unknown memory" if memory is None else f"{memory / 2**30:.1f} GiB of memory",
     ]
 

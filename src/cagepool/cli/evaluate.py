@@ -1,7 +1,7 @@
-"""`cagepool evaluate`: evaluate a policy or a scripted defender by the official protocol."""
+"""`cagepool evaluate`: evaluate a policy or a scripted defender on scenarios."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
@@ -17,29 +17,40 @@ from cagepool.cli.args import (
     TRUST_PICKLE_HELP,
     resolve_blue,
 )
-from cagepool.cli.display import CommandConsole, progress_bars
-from cagepool.cli.evaluate_networks import print_networks
-from cagepool.cli.tables import ReferenceScores, figures_table, format_score, print_scores
+from cagepool.cli.display import (
+    CommandConsole,
+    ReferenceScores,
+    figures_table,
+    format_score,
+    print_scores,
+    progress_bars,
+)
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
-from cagepool.cyborg.engine import CybORGEngine
-from cagepool.evaluate import network_scores, protocol
+from cagepool.evaluate import protocol
 from cagepool.evaluate.baselines import PUBLISHED
-from cagepool.evaluate.game_log import record_games, record_network_games
-from cagepool.evaluate.network_evaluation import evaluate_networks
+from cagepool.evaluate.game_log import record_games
 from cagepool.evaluate.protocol import Evaluation
-from cagepool.evaluate.resolve import ResolvedPolicy
-from cagepool.evaluate.reward_breakdown import CAUSES
-from cagepool.evaluate.rollout import Engine, NativeEngine, Trial
+from cagepool.evaluate.rollout import (
+    Engine,
+    NativeEngine,
+    Trial,
+    load_scenarios,
+    spread_evenly,
+)
+from cagepool.evaluate.statistics import CAUSES, ScoreTable, score_differences
+from cagepool.parity.engine import CybORGEngine
+from cagepool.scenarios import CAGE2
 from cagepool.sim.names import OFFICIAL_REDS
-from cagepool.train.config import Edition
+from cagepool.sim.settings import Edition
 
 PUBLISHED_ROWS = 3  # the best published results
+SHOWN_SCENARIOS = 3  # worst and best ones
 EPISODES = {"native": protocol.EPISODES, "cyborg": 100}  # CybORG plays a few games per second
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Evaluate a defender by the official protocol, beside published scores.
+    """Evaluate a defender, in CAGE-2 by the official protocol, beside published scores.
 
     The protocol has nine cells: 30, 50 and 100 steps against three red agents. The result of a run
     is written to its folder.
@@ -47,13 +58,13 @@ class Evaluate:
 
     blue: Annotated[Positional[str], arg(metavar="DEFENDER", help=BLUE_HELP)]
     episodes: Annotated[int | None, NO_DEFAULT] = None
-    """Games per red agent. Default: 1000 native games, or 100 games in CybORG. With --scenario: per
-    network and red agent, 20."""
+    """Games per scenario and red agent. Default: 1000 native games, or 100 games in CybORG; 20 if
+    there are several scenarios."""
     env: Literal["native", "cyborg"] = "native"
     """Simulator. Scores in CybORG are compared with those of at least 1000 native games."""
     scenario: Annotated[str | None, NO_DEFAULT] = None
-    """Networks to play instead of that of CAGE-2: a YAML file, a folder of them, or a suite such as
-    cage2/users:test; several are joined by commas. Prints a table over networks."""
+    """Scenarios: cage2, a YAML file, a folder of them, or a suite such as cage2/users:test; several
+    are joined by commas. Default: those of the training, else cage2."""
     edition: Annotated[Edition | None, arg(help=EDITION_HELP), NO_DEFAULT] = None
     which: Literal["best", "last"] = "best"
     """Checkpoint: the best in the evaluations during training, or the last one."""
@@ -75,66 +86,52 @@ def evaluate(command: Evaluate) -> None:
     blue = resolve_blue(
         command.blue, command.which, trust_pickle=command.trust_pickle, network=command.network
     )
-    engine = _make_engine(command)
-    if command.scenario is not None:
-        _evaluate_networks(command, blue, engine)
-        return
+    scenario = command.scenario or blue.scenario or CAGE2.name
+    scenarios = load_scenarios(scenario)
+    if command.scenario is None:
+        scenarios = spread_evenly(scenarios, protocol.TRAINING_SCENARIOS)
     trial = Trial(
-        episodes=EPISODES[command.env] if command.episodes is None else command.episodes,
-        edition=blue.edition(command.edition),
+        episodes=_episodes(command, len(scenarios)),
+        edition=command.edition or blue.edition,
         seed=command.seed,
+        scenario=scenarios,
         order=blue.order,
         knowledge=blue.knowledge,
         definition=blue.definition,
     )
-    result = _play_protocol(blue, trial, engine)
-    native = None
-    if command.env != "native":
-        episodes = max(trial.episodes, EPISODES["native"])
-        native = _play_protocol(blue, replace(trial, episodes=episodes), NativeEngine())
+    engine = _make_engine(command)
+    with progress_bars() as progress:
+        is_alone = scenarios == (CAGE2,) and command.env == "native"  # without references
+        games = trial.episodes * len(OFFICIAL_REDS) if is_alone else None
+        bar = progress.add_task(f"playing, {engine.name}", total=games)
+        result = protocol.evaluate(
+            blue,
+            trial,
+            engine,
+            lambda games: progress.advance(bar, games),
+            label=protocol.scenario_label(scenario),
+            references=True,
+        )
     console = CommandConsole()
     if command.json:
-        console.out(runs.to_json(result.to_file(native), indent=2))
+        console.out(runs.to_json(result.to_file(), indent=2))
     else:
-        _print(console, result, native)
+        _print(console, result)
     if blue.run is not None:
         names = runs.write_evaluation(
             blue.run,
-            result.to_file(native),
-            record_games(trial, result.statistics) if native is None else None,
+            result.to_file(),
+            record_games(result.trial, result.statistics) if command.env == "native" else None,
             is_last=command.which == "last",
         )
         if not command.json:
             console.print(f"written to {blue.run}: {', '.join(names)}", soft_wrap=True)
 
 
-def _evaluate_networks(command: Evaluate, blue: ResolvedPolicy, engine: Engine) -> None:
-    """Evaluate a defender on other networks, print its scores, and write them to its run folder."""
-    assert command.scenario is not None
-    trial = Trial(
-        episodes=network_scores.EPISODES if command.episodes is None else command.episodes,
-        edition=blue.edition(command.edition),
-        seed=command.seed,
-    )
-    with progress_bars() as progress:
-        bar = progress.add_task(f"playing, {engine.name}", total=None)
-        result = evaluate_networks(
-            blue, command.scenario, trial, engine, lambda games: progress.advance(bar, games)
-        )
-    console = CommandConsole()
-    if command.json:
-        console.out(runs.to_json(result.to_file(), indent=2))
-    else:
-        print_networks(console, result)
-    if blue.run is not None:
-        is_last = command.which == "last"
-        names = [runs.write_scenario_evaluation(blue.run, result.to_file(), is_last=is_last)]
-        if blue.scenario is not None and command.env == "native" and not is_last:
-            # The games of a policy for CAGE-2 are those of the official protocol.
-            games = record_network_games(blue.defender, result.trial, result.scores)
-            names.append(runs.write_games(blue.run, games))
-        if not command.json:
-            console.print(f"written to {blue.run}: {', '.join(names)}", soft_wrap=True)
+def _episodes(command: Evaluate, scenarios: int) -> int:
+    if command.episodes is not None:
+        return command.episodes
+    return EPISODES[command.env] if scenarios == 1 else protocol.EPISODES_PER_SCENARIO
 
 
 def _make_engine(command: Evaluate) -> Engine:
@@ -146,22 +143,22 @@ def _make_engine(command: Evaluate) -> Engine:
         raise ValueError(str(error)) from None
 
 
-def _play_protocol(blue: ResolvedPolicy, trial: Trial, engine: Engine) -> Evaluation:
-    with progress_bars() as progress:
-        bar = progress.add_task(
-            f"playing, {engine.name}", total=trial.episodes * len(OFFICIAL_REDS)
-        )
-        return protocol.evaluate(blue, trial, engine, lambda games: progress.advance(bar, games))
-
-
-def _print(console: Console, result: Evaluation, native: Evaluation | None) -> None:
+def _print(console: Console, result: Evaluation) -> None:
     blue, trial = result.policy, result.trial
     name = f"{blue.name} ({blue.checkpoint})" if blue.checkpoint else blue.name
-    references = [*_published_scores(trial.edition)]
-    if native:
-        name += " in CybORG"
-        references = [*_native_scores(result, native), *references]
-    print_scores(console, name, result.table, references)
+    name += "" if result.table.is_official else f" on {result.scenario}"
+    name += "" if result.native is None else " in CybORG"
+    print_scores(console, name, result.table, [*_references(result)])
+    if result.gap is not None:
+        console.print(f"gap to the scenarios of the training: {result.gap:+.2f}")
+    ranked = sorted((score.mean, score.name) for score in result.table.scenario_scores)
+    if len(ranked) > 2 * SHOWN_SCENARIOS:
+        for which, some in (
+            ("worst", ranked[:SHOWN_SCENARIOS]),
+            ("best", ranked[-SHOWN_SCENARIOS:]),
+        ):
+            shown = ", ".join(f"{scenario} {total:.2f}" for total, scenario in some)
+            console.print(f"{which}: {shown}", soft_wrap=True)
     if blue.trained_on not in (None, trial.edition):
         console.print(f"The policy was trained on another edition, {blue.trained_on}.")
     if blue.reward is not None:
@@ -174,6 +171,34 @@ def _print(console: Console, result: Evaluation, native: Evaluation | None) -> N
     _print_compliance(console, result)
 
 
+def _references(result: Evaluation) -> Iterator[ReferenceScores]:
+    """Native games, scenarios of the training, scripted defenders, published results."""
+    if result.native is not None:
+        yield _reference("native", result.native)
+        differences = score_differences(result.table, result.native)
+        errors = {
+            red: {length: f"{error:+.1f} s.e." for length, error in row.items()}
+            for red, row in differences.cells.items()
+        }
+        yield ReferenceScores("difference", errors, f"{differences.total:+.1f} standard errors")
+    if result.training is not None:
+        count = len(result.training.trial.scenarios)
+        yield _reference(f"in training ({count})", result.training)
+    for name, table in result.baselines.items():
+        yield _reference(name, table)
+    if result.table.is_official:
+        yield from _published_scores(result.trial.edition)
+
+
+def _reference(name: str, table: ScoreTable) -> ReferenceScores:
+    cells = {
+        red: {length: format_score(score) for length, score in scores.items()}
+        for red, scores in table.scores.items()
+    }
+    total = f"{format_score(table.total)}, {table.trial.episodes} episodes"
+    return ReferenceScores(name, cells, total)
+
+
 def _published_scores(edition: str) -> Iterator[ReferenceScores]:
     for row in PUBLISHED[edition][:PUBLISHED_ROWS]:
         cells = {
@@ -181,24 +206,6 @@ def _published_scores(edition: str) -> Iterator[ReferenceScores]:
             for red, means in row.cells.items()
         }
         yield ReferenceScores(row.name, cells, f"{row.total:.2f} ({row.how})")
-
-
-def _native_scores(result: Evaluation, native: Evaluation) -> Iterator[ReferenceScores]:
-    table = native.table
-    assert table.total
-    cells = {
-        red: {length: format_score(score) for length, score in scores.items()}
-        for red, scores in table.scores.items()
-    }
-    yield ReferenceScores(
-        "native", cells, f"{format_score(table.total)}, {table.trial.episodes} episodes"
-    )
-    differences = protocol.score_differences(result.table, table)
-    errors = {
-        red: {length: f"{error:+.1f} s.e." for length, error in row.items()}
-        for red, row in differences.cells.items()
-    }
-    yield ReferenceScores("difference", errors, f"{differences.total:+.1f} standard errors")
 
 
 def _print_loss(console: Console, result: Evaluation) -> None:

@@ -31,9 +31,6 @@ def run(arguments: Sequence[str]) -> int:
 
     Returns:
         The exit code.
-
-    Raises:
-        SystemExit: the arguments ask for help or can't be parsed.
     """
     if arguments == ["--version"]:
         print(f"cagepool {metadata.version('cagepool')}")
@@ -73,7 +70,6 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
         play,
         profile,
         record_dataset,
-        report,
         runs,
         scenario,
         search,
@@ -87,7 +83,7 @@ def load_commands() -> dict[str, tuple[type[Any], Callable[[Any], None]]]:
         "search": (search.Search, search.search),
         "play": (play.Play, play.play),
         "evaluate": (evaluate.Evaluate, evaluate.evaluate),
-        "report": (report.Report, report.report),
+        "report": (runs.Report, runs.report),
         "runs": (runs.Runs, runs.runs),
         "export": (export.Export, export.export),
         "record": (record_dataset.Record, record_dataset.record),

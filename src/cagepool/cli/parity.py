@@ -17,7 +17,7 @@ from cagepool.cli import EXIT_FAILURE
 from cagepool.cli.args import NO_DEFAULT, RED_LIST
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.cyborg import VARIABLE, CybORGNotFoundError
-from cagepool.cyborg.parity import (
+from cagepool.parity import (
     FUZZ_POLICIES,
     REDS,
     Cell,
@@ -30,7 +30,7 @@ from cagepool.cyborg.parity import (
     run_parity,
 )
 from cagepool.sim.names import RED_ALIASES
-from cagepool.train.config import Edition
+from cagepool.sim.settings import Edition
 
 MAX_MISMATCHES = 20  # printed
 GREENS = {"both": (False, True), "off": (False,), "on": (True,)}
@@ -44,22 +44,22 @@ class Parity:
     """
 
     episodes: int = ParityConfig.episodes
-    """Games per network and red agent, each with and without GreenAgent."""
+    """Games per scenario and red agent, each with and without GreenAgent."""
     scenario: Annotated[
         tuple[str, ...],
         arg(
-            metavar="NETWORK ...",
+            metavar="SCENARIO ...",
             help="Scenario files, folders of them or suites. Default: CybORG's Scenario2.",
         ),
     ] = ParityConfig.scenario
     generate: int = ParityConfig.generate
-    """Compare on this many random networks too, or instead of Scenario2."""
+    """Compare on this many random scenarios too, or instead of Scenario2."""
     red: Annotated[
         tuple[str, ...],
         arg(
             metavar=RED_LIST,
             help=f"Red agents, one or more of {', '.join((*REDS, *RED_ALIASES))}; given: a random "
-            "red that plays what no agent plays. A network that an agent cannot play is left out.",
+            "red that plays what no agent plays. A scenario that an agent cannot play is left out.",
         ),
     ] = ParityConfig.red
     green: Literal["both", "off", "on"] = "both"
@@ -101,9 +101,9 @@ def parity(command: Parity) -> None:
     if command.out and not command.out.parent.is_dir():
         raise ValueError(f"out must be in a folder that exists, got {command.out}")
     cells = parity_cells(config)
-    networks = len({cell.scenario for cell in cells})
-    if command.out and networks > 1:
-        raise ValueError(f"out must be of one network, as a trace is, got {networks} networks")
+    scenarios = len({cell.scenario for cell in cells})
+    if command.out and scenarios > 1:
+        raise ValueError(f"out must be of one scenario, as a trace is, got {scenarios} scenarios")
     recordings: list[RecordedEpisode] = []
     try:
         result = _play_games(config, cells, recordings if command.out else None)
@@ -142,7 +142,7 @@ def _print(console: Console, config: ParityConfig, result: ParityResult) -> None
         f"seed {config.seed}"
     )
     table = Table("red", "green", box=box.SIMPLE_HEAD, collapse_padding=True)
-    for column in ("networks", "episodes", "steps", "set aside", "mismatches"):
+    for column in ("scenarios", "episodes", "steps", "set aside", "mismatches"):
         table.add_column(column, justify="right")
     for (red, green), results in _by_red_and_green(result).items():
         sums = [sum(numbers) for numbers in zip(*map(_counts, results), strict=True)]
@@ -181,5 +181,5 @@ def _as_dict(config: ParityConfig, result: ParityResult) -> dict[str, object]:
 
 
 def _cell_as_dict(cell: Cell) -> dict[str, object]:
-    network = {"scenario": cell.scenario.name, "scenario_hash": cell.scenario.hash}
-    return {**network, "red": cell.red, "green": cell.green}
+    scenario = {"scenario": cell.scenario.name, "scenario_hash": cell.scenario.hash}
+    return {**scenario, "red": cell.red, "green": cell.green}

@@ -20,15 +20,14 @@ from cagepool.cli.args import (
     TRUST_PICKLE_HELP,
     resolve_blue,
 )
-from cagepool.cli.display import CommandConsole, progress_bars
-from cagepool.cli.tables import print_scores
-from cagepool.evaluate.defenders import Defender
+from cagepool.cli.display import CommandConsole, print_scores, progress_bars
 from cagepool.evaluate.game_log import TranscriptTurn, transcript
 from cagepool.evaluate.protocol import official_red_names
 from cagepool.evaluate.rollout import Trial
 from cagepool.evaluate.statistics import ScoreTable
+from cagepool.policy.defenders import Defender
 from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES
-from cagepool.train.config import Edition
+from cagepool.sim.settings import Edition
 
 TURN_FORMAT = "{:>3} {:<27} {:<2} {:<35} {:<2} {:>6}"  # 80 columns with the longest names
 INDENT = " " * 4
@@ -71,17 +70,16 @@ class Play:
 def play(command: Play) -> None:
     """Play the games and print the scores."""
     blue = resolve_blue(command.blue, trust_pickle=command.trust_pickle, network=command.network)
-    defender = blue.defender
     reds = official_red_names(command.red)
     trial = Trial(
         episodes=command.episodes,
         max_steps=command.max_steps,
-        edition=blue.edition(command.edition),
+        edition=command.edition or blue.edition,
         green=command.green,
         seed=command.seed,
     )
-    table = _play_games(defender, trial, reds)
-    games = {red: transcript(defender, trial, red) for red in reds} if command.verbose else {}
+    table = _play_games(blue, trial, reds)
+    games = {red: transcript(blue, trial, red) for red in reds} if command.verbose else {}
     console = CommandConsole()
     if command.json:
         scores = msgspec.to_builtins(table.to_record())

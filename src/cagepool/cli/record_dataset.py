@@ -18,7 +18,7 @@ from cagepool.cli.args import (
 )
 from cagepool.cli.display import CommandConsole, progress_bars
 from cagepool.sim.names import MIX
-from cagepool.train.config import Edition
+from cagepool.sim.settings import DEFAULT_MAX_STEPS, Edition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Record:
     """Games to play."""
     red: Annotated[str, arg(metavar=RED_CHOICES)] = MIX
     """Red agent. mix and several joined by + draw one per game."""
-    max_steps: int = 100
+    max_steps: int = DEFAULT_MAX_STEPS
     """Steps per game."""
     edition: Annotated[Edition | None, arg(help=EDITION_HELP), NO_DEFAULT] = None
     seed: int = 0

@@ -1,4 +1,4 @@
-"""`cagepool runs`: list runs, searches and studies, settings that differ, and the best runs."""
+"""`cagepool runs`: list runs, searches and studies; `cagepool report`: write a page about them."""
 
 import json
 import textwrap
@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from cagepool.cli.args import resume_command
-from cagepool.cli.display import CommandConsole, actors_replaced, command_line
-from cagepool.cli.tables import format_score
-from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool import _optional
+from cagepool.cli.args import NO_DEFAULT, resume_command
+from cagepool.cli.display import CommandConsole, actors_replaced, command_line, format_score
+from cagepool.policy.policy import CAGE_ENVS
 from cagepool.runs.listing import (
     DamagedRun,
     RunSummary,
     SearchSummary,
     StudySummary,
-    best_checks,
+    best_evaluations,
     best_totals,
     differing_settings,
     find_runs,
@@ -30,6 +30,7 @@ from cagepool.runs.listing import (
 )
 from cagepool.runs.schema import Score
 
+REPORT = "report.html"
 MAX_NAMES = 5  # of runs that have the same value of a setting
 NO_LIMIT = 100_000  # columns
 CAGE_FIELDS = ("red_agent", "edition", "max_steps")  # null for other environments
@@ -114,7 +115,7 @@ def _cells(run: RunSummary) -> dict[str, str]:
     return {
         **(cage if run.env in CAGE_ENVS else {"env": run.env, "edition": "-"}),
         "episodes": episodes,
-        "best eval": f"{run.check.mean:.2f}" if run.check else "-",
+        "best eval": f"{run.best_evaluation.mean:.2f}" if run.best_evaluation else "-",
         "total": _format_optional(run.total),
     }
 
@@ -160,9 +161,9 @@ def _print_best(console: Console, runs: Sequence[RunSummary]) -> None:
             f"best total, edition {edition}: {run.path}, {_format_optional(run.total)}",
             soft_wrap=True,
         )
-    for run in best_checks(runs).values():
+    for run in best_evaluations(runs).values():
         console.print(
-            f"best evaluation, {_game(run)}: {run.path}, {_format_optional(run.check)}",
+            f"best evaluation, {_game(run)}: {run.path}, {_format_optional(run.best_evaluation)}",
             soft_wrap=True,
         )
 
@@ -196,3 +197,25 @@ def _as_dict(
         "differing": differing_settings(intact),
         "best": {edition: str(run.path) for edition, run in best_totals(intact).items()},
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Write an HTML report of runs (scores, learning curves, replay), a study, or benchmarks."""
+
+    runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN..."), NO_DEFAULT]
+    """One or several run folders, the folder of a study or search, or JSON of `cagepool bench`."""
+    out: Annotated[Path | None, arg(metavar="FILE"), NO_DEFAULT] = None
+    """HTML file to write. Default: report.html in the run folder; for several, in this folder."""
+
+
+def report(command: Report) -> None:
+    """Write the report and print its path."""
+    with _optional.require("a report", "report", "matplotlib", "jinja2"):
+        from cagepool.report import write_report  # noqa: PLC0415 - needs the libraries
+
+    is_single_run = len(command.runs) == 1 and command.runs[0].is_dir()
+    folder = command.runs[0] if is_single_run else Path()
+    out = command.out or folder / REPORT
+    write_report(command.runs, out)
+    print(out)

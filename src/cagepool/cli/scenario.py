@@ -1,4 +1,4 @@
-"""`cagepool scenario`: check scenario files, show and generate networks, list suites."""
+"""`cagepool scenario`: check scenario files, show and generate scenarios, list suites."""
 
 import json
 import sys
@@ -16,19 +16,19 @@ from cagepool._optional import require
 from cagepool.cli import EXIT_FAILURE
 from cagepool.cli.args import NO_DEFAULT, RED_LIST
 from cagepool.cli.display import CommandConsole
+from cagepool.render.svg import scenario_html, scenario_svg
+from cagepool.render.text import scenario_text
 from cagepool.runs import replace_file
 from cagepool.scenarios import Scenario, resolve_scenarios
-from cagepool.scenarios.resolve import scenario_files
-from cagepool.scenarios.suites import SINGLE_NETWORKS, SUITES, suite_table
+from cagepool.scenarios.suites import SINGLE_SCENARIOS, SUITES, scenario_files, suite_table
 from cagepool.sim.names import OFFICIAL_REDS
-from cagepool.sim.network_picture import scenario_html, scenario_svg, scenario_text
 
-MAX_ROWS = 40  # of networks that are listed one by one
+MAX_ROWS = 40  # of scenarios that are listed one by one
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioCommand:
-    """Check whether networks can be played, show or generate one, or list suites.
+    """Check whether scenarios can be played, show or generate one, or list suites.
 
     The exit code of check is 1 if a file is refused.
     """
@@ -36,8 +36,8 @@ class ScenarioCommand:
     action: Annotated[
         Positional[Literal["check", "show", "generate", "suites"]],
         arg(
-            help="check: say which red agents can play networks, and why not. show: print a "
-            "network host by host, or draw it. generate: write the file of a random network. "
+            help="check: say which red agents can play scenarios, and why not. show: print a "
+            "scenario host by host, or draw it. generate: write the file of a random scenario. "
             "suites: list the suites."
         ),
     ]
@@ -54,7 +54,7 @@ class ScenarioCommand:
     """With generate: the file to write, a new one. With show: the picture to write, a file *.svg,
     *.png or *.html."""
     seed: int = 0
-    """With generate: random seed of the network."""
+    """With generate: random seed of the scenario."""
     users: Annotated[tuple[int, int], arg(metavar="LEAST MOST")] = (3, 8)
     """With generate: number of users."""
     enterprise: Annotated[tuple[int, int], arg(metavar="LEAST MOST")] = (2, 5)
@@ -87,7 +87,7 @@ def scenario(command: ScenarioCommand) -> None:
 
 
 def check_scenarios(command: ScenarioCommand) -> None:
-    """Say which red agents can play networks, and exit with 1 if a file is refused."""
+    """Say which red agents can play scenarios, and exit with 1 if a file is refused."""
     if not command.scenarios:
         raise ValueError("check needs a scenario file, a folder or a suite, got none")
     refused: dict[str, str] = {}
@@ -106,29 +106,29 @@ def check_scenarios(command: ScenarioCommand) -> None:
 
 
 def show_scenario(command: ScenarioCommand) -> None:
-    """Print one network, or write its picture."""
-    networks = [one for name in command.scenarios for one in resolve_scenarios(name)]
-    if len(networks) != 1:
-        raise ValueError(f"show needs one network, got {len(networks)}")
+    """Print one scenario, or write its picture."""
+    scenarios = [one for name in command.scenarios for one in resolve_scenarios(name)]
+    if len(scenarios) != 1:
+        raise ValueError(f"show needs one scenario, got {len(scenarios)}")
     console = CommandConsole()
     if command.out is not None:
-        _write_picture(networks[0], command.out)
-        console.print(f"written to {command.out}: {_summary(networks[0])}", soft_wrap=True)
+        _write_picture(scenarios[0], command.out)
+        console.print(f"written to {command.out}: {_summary(scenarios[0])}", soft_wrap=True)
     elif command.json:
-        console.out(json.dumps(_as_dict(networks[0]), indent=2))
+        console.out(json.dumps(_as_dict(scenarios[0]), indent=2))
     else:
-        console.out(scenario_text(networks[0]), highlight=False)
+        console.out(scenario_text(scenarios[0]), highlight=False)
 
 
-def _write_picture(network: Scenario, out: Path) -> None:
+def _write_picture(scenario: Scenario, out: Path) -> None:
     """Write a picture in the format that the ending of the file names."""
     writers = {".svg": scenario_svg, ".html": scenario_html}
     if out.suffix == ".png":
         with require("a picture in PNG", "render", "PIL"):
-            from cagepool.sim.frames import scenario_png  # noqa: PLC0415 - Pillow is optional
-        content = scenario_png(network)
+            from cagepool.render.pillow import scenario_png  # noqa: PLC0415 - Pillow is optional
+        content = scenario_png(scenario)
     elif out.suffix in writers:
-        content = writers[out.suffix](network).encode()
+        content = writers[out.suffix](scenario).encode()
     else:
         raise ValueError(f"out must be a file *.svg, *.png or *.html, got {out}")
     try:
@@ -138,10 +138,10 @@ def _write_picture(network: Scenario, out: Path) -> None:
 
 
 def generate_scenario(command: ScenarioCommand) -> None:
-    """Write the file of a random network."""
+    """Write the file of a random scenario."""
     if command.out is None:
         raise ValueError("out must be the file to write, got none")
-    network = Scenario.generate(
+    scenario = Scenario.generate(
         command.seed,
         users=command.users,
         enterprise=command.enterprise,
@@ -152,12 +152,12 @@ def generate_scenario(command: ScenarioCommand) -> None:
         entry=command.entry,
         reds=command.red,
     ).with_name(command.out.stem)
-    network.save(command.out)
+    scenario.save(command.out)
     console = CommandConsole()
     if command.json:
-        console.out(json.dumps(_as_dict(network), indent=2))
+        console.out(json.dumps(_as_dict(scenario), indent=2))
     else:
-        console.print(f"written to {command.out}: {_summary(network)}", soft_wrap=True)
+        console.print(f"written to {command.out}: {_summary(scenario)}", soft_wrap=True)
 
 
 def list_suites(command: ScenarioCommand) -> None:
@@ -168,17 +168,17 @@ def list_suites(command: ScenarioCommand) -> None:
         console.out(json.dumps(rows, indent=2))
         return
     table = Table(Column("suite", no_wrap=True), box=box.SIMPLE_HEAD)
-    for column in ("networks", "hosts", "subnets", "B_line plays", "Meander plays"):
+    for column in ("scenarios", "hosts", "subnets", "B_line plays", "Meander plays"):
         table.add_column(column, justify="right")
     for row in rows:
         reds = [str(row["reds"][red]) for red in ("B_lineAgent", "RedMeanderAgent")]
-        numbers = (str(row["networks"]), _range(*row["hosts"]), _range(*row["subnets"]))
+        numbers = (str(row["scenarios"]), _range(*row["hosts"]), _range(*row["subnets"]))
         table.add_row(row["suite"], *numbers, *reds)
     console.print(table)
     for name, suite in SUITES.items():
         console.print(f"{name}: {suite.description}", soft_wrap=True)
-    for network in SINGLE_NETWORKS.values():
-        console.print(_summary(network), soft_wrap=True)
+    for scenario in SINGLE_SCENARIOS.values():
+        console.print(_summary(scenario), soft_wrap=True)
 
 
 def _read(name: str, refused: dict[str, str]) -> Iterator[Scenario]:
@@ -198,14 +198,14 @@ def _print_checks(console: Console, scenarios: Sequence[Scenario]) -> None:
         _print_rows(console, scenarios)
     elif scenarios:
         hosts = [len(one.hosts) for one in scenarios]
-        console.print(f"{len(scenarios):,} networks of {_range(min(hosts), max(hosts))} hosts")
+        console.print(f"{len(scenarios):,} scenarios of {_range(min(hosts), max(hosts))} hosts")
     for red in OFFICIAL_REDS:
         reasons = {one.name: one.red_refusal(red) for one in scenarios}
         _print_red(console, red, reasons)
 
 
 def _print_red(console: Console, red: str, reasons: dict[str, str | None]) -> None:
-    """Print how many networks a red agent can play, and the reasons of others."""
+    """Print how many scenarios a red agent can play, and the reasons of others."""
     played = sum(reason is None for reason in reasons.values())
     if len(reasons) == 1:
         (reason,) = reasons.values()
@@ -231,39 +231,39 @@ def _print_rows(console: Console, scenarios: Sequence[Scenario]) -> None:
     console.print(table)
 
 
-def _print_hosts(console: Console, network: Scenario) -> None:
-    console.print(_summary(network), soft_wrap=True)
+def _print_hosts(console: Console, scenario: Scenario) -> None:
+    console.print(_summary(scenario), soft_wrap=True)
     table = Table(
         *(Column(name, no_wrap=True) for name in ("host", "subnet", "image")),
         "reveals",
         box=box.SIMPLE_HEAD,
     )
-    for i, host in enumerate(network.hosts):
-        subnet = network.subnets[network.subnet_of[i]]
-        mode = network.modes[network.subnet_of[i]]
-        revealed = [network.hosts[other] for other in network.reveals_ip[i] if other != i]
+    for i, host in enumerate(scenario.hosts):
+        subnet = scenario.subnets[scenario.subnet_of[i]]
+        mode = scenario.modes[scenario.subnet_of[i]]
+        revealed = [scenario.hosts[other] for other in scenario.reveals_ip[i] if other != i]
         table.add_row(
-            f"{host}, entry" if i == network.entry else host,
+            f"{host}, entry" if i == scenario.entry else host,
             subnet if mode == "open" else f"{subnet}, {mode}",
-            network.images[i],
+            scenario.images[i],
             ", ".join(revealed),
         )
     console.print(table)
 
 
-def _summary(network: Scenario) -> str:
-    counts = f"{len(network.hosts)} hosts, {len(network.subnets)} subnets"
-    return f"{network.name}: {counts}, {len(network.actions)} actions, hash {network.hash[:12]}"
+def _summary(scenario: Scenario) -> str:
+    counts = f"{len(scenario.hosts)} hosts, {len(scenario.subnets)} subnets"
+    return f"{scenario.name}: {counts}, {len(scenario.actions)} actions, hash {scenario.hash[:12]}"
 
 
-def _as_dict(network: Scenario) -> dict[str, object]:
+def _as_dict(scenario: Scenario) -> dict[str, object]:
     return {
-        "scenario": network.name,
-        "hash": network.hash,
-        "hosts": len(network.hosts),
-        "subnets": len(network.subnets),
-        "actions": len(network.actions),
-        "reds": {red: network.red_refusal(red) for red in OFFICIAL_REDS},
+        "scenario": scenario.name,
+        "hash": scenario.hash,
+        "hosts": len(scenario.hosts),
+        "subnets": len(scenario.subnets),
+        "actions": len(scenario.actions),
+        "reds": {red: scenario.red_refusal(red) for red in OFFICIAL_REDS},
     }
 
 

@@ -1,11 +1,10 @@
 """`cagepool search`: search the workflow orders, print the progress and the ranking."""
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from rich.console import Console
 from tyro.conf import Fixed, arg
@@ -15,6 +14,7 @@ from cagepool.cli.args import (
     NO_DEFAULT,
     RAY_ADDRESS_HELP,
     EnvFlags,
+    GroupedFlags,
     OrderFlags,
     PpoFlags,
     RunFlags,
@@ -23,13 +23,14 @@ from cagepool.cli.args import (
     flag_errors,
     group_flags,
     parse,
+    read_early,
     resume_command,
 )
 from cagepool.cli.display import CommandConsole, SearchDisplay, command_line
 from cagepool.cli.train import check_env, check_unchanged, ray_connection, stop_on_interrupt
 from cagepool.runs.schema import DECISIONS, ORDERS, DecisionRow, OrderRow
 from cagepool.search.config import SearchConfig, StrategyConfig
-from cagepool.sim.features import FeatureConfig
+from cagepool.sim.encoder import FeatureConfig
 
 LIBRARIES = ("torch", "tensorboard", "safetensors", "sklearn")
 RANKING_ROWS = 10
@@ -67,7 +68,7 @@ class SearchOrderFlags(OrderFlags):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class Search(GroupedFlags):
     """Search the 120 workflow orders for the one whose policy defends best.
 
     The same settings and seed give the same decisions. A search can be stopped with Ctrl-C, or
@@ -88,24 +89,13 @@ class Search:
     """Resume the search in this folder, with its settings."""
     ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP), NO_DEFAULT] = None
 
-    def settings(self) -> dict[str, dict[str, Any]]:
-        """Settings by group, unchecked."""
-        groups = ("env", "ppo", "features", "order", "run", "search")
-        return {group: dict(vars(getattr(self, group))) for group in groups}
-
 
 def _default_flags(arguments: Sequence[str]) -> Search:
-    """Default values of all flags: the settings of the search that --resume names, if any.
-
-    Raises:
-        ValueError: the folder can't be read, or is not the folder of a search.
-    """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--resume", nargs="?")
-    known, _ = parser.parse_known_args(arguments)
-    config = _read_config(Path(known.resume)) if known.resume else SearchConfig()
-    if known.resume:
-        check_named_code(config.as_dict(), arguments, known.resume)
+    """Default values of all flags: the settings of the search that --resume names, if any."""
+    resumed = read_early(arguments, "resume").resume
+    config = _read_config(Path(resumed)) if resumed else SearchConfig()
+    if resumed:
+        check_named_code(config.as_dict(), arguments, resumed)
     return Search(
         **group_flags(config)
         | {

@@ -1,29 +1,30 @@
 """`cagepool study`: train settings from many seeds, score them on the same games, compare."""
 
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from tyro.conf import Fixed, Positional, UseAppendAction, arg
 
 from cagepool import _optional
-from cagepool.cli import EXIT_FAILURE
+from cagepool.cli import EXIT_FAILURE, printable
 from cagepool.cli.args import (
     NO_DEFAULT,
     RAY_ADDRESS_HELP,
     EnvFlags,
+    GroupedFlags,
     OrderFlags,
     PpoFlags,
     RunFlags,
     allow_local_modules,
-    check_named_code,
     flag_errors,
     group_flags,
+    named_code,
     parse,
+    read_early,
 )
 from cagepool.cli.display import CommandConsole, StudyDisplay, command_line
 from cagepool.cli.train import ray_connection, stop_on_interrupt
@@ -34,12 +35,9 @@ from cagepool.runs.study_schema import (
     first_seeds,
     read_results,
 )
-from cagepool.sim.features import FeatureConfig
+from cagepool.sim.encoder import FeatureConfig
 from cagepool.train.config import TrainConfig
 from cagepool.train.presets import PRESETS, preset_settings
-
-if TYPE_CHECKING:  # loads SciPy
-    from cagepool.study.executors import StudyExecutor
 
 LIBRARIES = ("scipy", "tensorboard", "safetensors")
 DEFAULT_SEEDS = 10
@@ -62,7 +60,7 @@ class StudyPpoFlags(PpoFlags):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(GroupedFlags):
     """Train settings from many seeds, score all runs on the same games, and compare them.
 
     The same command resumes a study that was stopped with Ctrl-C or killed, to the same numbers.
@@ -98,31 +96,19 @@ class Study:
     """Folder of the study. By default runs/ and the name of the file, or the current time."""
     jobs: Annotated[int | None, NO_DEFAULT] = None
     """Trainings at a time, each in a process with one thread. By default one per core."""
+    allow_code: Annotated[
+        UseAppendAction[tuple[str, ...]], arg(metavar="MODULE:NAME"), NO_DEFAULT
+    ] = ()
+    """Code that the file or folder names and that may be called. May be repeated."""
     methods: Annotated[Path | None, arg(metavar="FOLDER"), NO_DEFAULT] = None
     """Print the paragraph that describes the protocol of the study in this folder for a paper."""
     ray_address: Annotated[str | None, arg(help=RAY_ADDRESS_HELP), NO_DEFAULT] = None
 
-    def settings(self) -> dict[str, dict[str, Any]]:
-        """Settings by group, unchecked."""
-        groups = ("env", "ppo", "features", "order", "run")
-        return {group: dict(vars(getattr(self, group))) for group in groups}
-
 
 def parse_study(arguments: Sequence[str]) -> Study:
-    """Parse the flags; those of --preset are the defaults of the others.
-
-    Raises:
-        ValueError: a flag or the preset is unknown.
-    """
-    return parse(Study, "cagepool study", arguments, _defaults(_preset_of(arguments)))
-
-
-def _preset_of(arguments: Sequence[str]) -> str | None:
-    for number, argument in enumerate(arguments):
-        name, _, value = argument.partition("=")
-        if name == "--preset":
-            return value or next(iter(arguments[number + 1 :]), None)
-    return None
+    """Parse the flags; those of --preset are the defaults of the others."""
+    preset = read_early(arguments, "preset").preset
+    return parse(Study, "cagepool study", arguments, _defaults(preset))
 
 
 def _defaults(preset: str | None) -> Study:
@@ -137,7 +123,7 @@ def _defaults(preset: str | None) -> Study:
 def study(command: Study) -> None:
     """Run or resume a study and print its results, or print its methods paragraph."""
     if command.methods is not None:
-        print(read_results(command.methods).methods)
+        print(printable(read_results(command.methods).methods))
         return
     if command.jobs is not None and command.jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {command.jobs}")
@@ -149,43 +135,40 @@ def study(command: Study) -> None:
 
 def _open(command: Study) -> tuple[Path, StudyFile]:
     """Folder and settings of the study, new or to be resumed."""
-    from cagepool.study.folder import create_or_open, read_study_file  # noqa: PLC0415
+    from cagepool.study.study import create_or_open  # noqa: PLC0415 - loads SciPy
 
-    if command.study is not None and command.study.is_dir():
-        _refuse_changes(command)
-        definition = _with_flags(command, read_study_file(command.study))
-        _allow_code(definition, trusted=False)
-        create_or_open(command.study, definition)
-        return command.study, definition
     definition = _definition(command)
-    _allow_code(definition, trusted=True)
-    path = command.out or Path("runs") / _default_name(command)
+    _allow_code(definition, command)
+    folder = command.study if command.study and command.study.is_dir() else None
+    path = folder or command.out or Path("runs") / _default_name(command)
     create_or_open(path, definition)
     return path, definition
 
 
 def _definition(command: Study) -> StudyFile:
-    from cagepool.study.config import make_study, parse_vary, read_study  # noqa: PLC0415
+    from cagepool.study import config as settings  # noqa: PLC0415 - loads SciPy
+    from cagepool.study.study import read_study_file  # noqa: PLC0415
 
     if command.study is None:
         protocol = _protocol(command, {"seeds": first_seeds(DEFAULT_SEEDS)})
-        vary = parse_vary(command.vary)
+        vary = settings.parse_vary(command.vary)
         with flag_errors():
-            return make_study(command.settings(), protocol, vary=vary)
-    if command.vary or _changed_settings(command):
-        given = ", ".join((*(["vary"] if command.vary else []), *_changed_settings(command)))
-        raise ValueError(f"a file defines the settings of its study, got flags too: {given}")
-    read = read_study(command.study)
-    return _with_flags(command, read)
-
-
-def _with_flags(command: Study, read: StudyFile) -> StudyFile:
-    """A study with the values of flags in its protocol."""
-    from cagepool.study.config import with_protocol  # noqa: PLC0415 - loads SciPy
-
+            return settings.make_study(command.settings(), protocol, vary=vary)
+    changed = _changed_settings(command)
+    if command.study.is_dir():
+        flags = ("baseline", "editions", "episodes", "policy", "out")
+        if given := [*(name for name in flags if getattr(command, name)), *changed]:
+            raise ValueError(f"a resumed study keeps its settings, got {', '.join(given)}")
+        read = read_study_file(command.study)
+    else:
+        if changed:
+            raise ValueError(
+                f"a file defines the settings of its study, got flags too: {', '.join(changed)}"
+            )
+        read = settings.read_study(command.study)
     known = {name: getattr(read.protocol, name) for name in read.protocol.__struct_fields__}
     with flag_errors():
-        return with_protocol(read, _protocol(command, known))
+        return settings.with_protocol(read, _protocol(command, known))
 
 
 def _protocol(command: Study, known: dict[str, Any]) -> StudyProtocol:
@@ -205,7 +188,7 @@ def _protocol(command: Study, known: dict[str, Any]) -> StudyProtocol:
 
 
 def _changed_settings(command: Study) -> list[str]:
-    """Names of the settings that flags change."""
+    """Names of the flags that change settings."""
     default = _defaults(None).settings()
     changed = [
         f"{group}.{name}"
@@ -213,23 +196,24 @@ def _changed_settings(command: Study) -> list[str]:
         for name, value in values.items()
         if value != default[group][name] and name not in ("backend", "ray_actors")
     ]
-    return [*changed, *(["preset"] if command.preset else [])]
+    return [*(name for name in ("vary", "preset") if getattr(command, name)), *changed]
 
 
-def _refuse_changes(command: Study) -> None:
-    flags = ("vary", "baseline", "editions", "episodes", "policy", "out")
-    given = [name for name in flags if getattr(command, name)] + _changed_settings(command)
-    if given:
-        raise ValueError(f"a resumed study keeps its settings, got {', '.join(given)}")
+def _code(definition: StudyFile) -> list[str]:
+    """Code that the settings name, each once."""
+    every = [code for one in definition.settings.values() for _, code in named_code(one)]
+    return [*dict.fromkeys(every)]
 
 
-def _allow_code(definition: StudyFile, *, trusted: bool) -> None:
-    """Let runs find modules in this folder; code that a stranger's folder names is refused."""
-    for settings in definition.settings.values():
-        if not trusted:
-            check_named_code(settings, [], "the folder")
-        env, ppo = settings["env"], settings["ppo"]
-        allow_local_modules(env["id"], env["reward"], ppo["network"])
+def _allow_code(definition: StudyFile, command: Study) -> None:
+    """Let runs find modules in this folder; code that a file or folder names must be allowed."""
+    for code in _code(definition):
+        if command.study is not None and code not in command.allow_code:
+            raise ValueError(
+                f"{command.study} names code to be called, {code}: if you trust it, add "
+                f"--allow-code {shlex.quote(code)}"
+            )
+        allow_local_modules(code)
 
 
 def _default_name(command: Study) -> str:
@@ -239,16 +223,13 @@ def _default_name(command: Study) -> str:
 
 
 def _run(command: Study, path: Path, definition: StudyFile) -> None:
-    from cagepool.study.folder import list_tasks, task_scores  # noqa: PLC0415 - loads SciPy
-    from cagepool.study.study import run_study  # noqa: PLC0415
+    from cagepool.study.config import list_trainings  # noqa: PLC0415 - loads SciPy
+    from cagepool.study.study import is_complete, run_study  # noqa: PLC0415
 
-    # OpenMP threads that spin-wait would take the cores from other trainings.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     console = CommandConsole()
     console.print(f"study folder: {path}", soft_wrap=True)
-    executor = _make_executor(command, path, definition)
-    tasks = list_tasks(path, definition)
-    complete = [task for task in tasks if task_scores(task).final]
+    tasks = list_trainings(path, definition)
+    complete = [task for task in tasks if is_complete(task)]
     budget = sum(task.episodes for task in tasks)
     done = f", {len(complete)} of them complete" if complete else ""
     console.print(f"{len(tasks)} runs{done}; {budget:,} training episodes in total")
@@ -256,30 +237,21 @@ def _run(command: Study, path: Path, definition: StudyFile) -> None:
         stop_on_interrupt(console) as should_stop,
         StudyDisplay(console, tasks, complete) as display,
     ):
-        is_complete, results = run_study(path, definition, executor, display, should_stop)
+        all_complete, results = run_study(
+            path, display, should_stop, jobs=command.jobs, on_ray=command.env.backend == "ray"
+        )
     _print_results(console, results)
-    hint = f"resume with: cagepool study {shlex.quote(str(path))}"
+    allowed = (part for code in _code(definition) for part in ("--allow-code", code))
+    hint = f"resume with: {command_line('study', path, *allowed)}"
     if results.failures:
         for name, message in results.failures.items():
             console.print(f"failed: {name}: {message}", soft_wrap=True)
         console.print(f"{len(results.failures)} runs failed; {hint}", soft_wrap=True)
         raise SystemExit(EXIT_FAILURE)
-    if not is_complete:
+    if not all_complete:
         console.print(f"stopped; {hint}", soft_wrap=True)
         raise KeyboardInterrupt
     console.print(f"write a report with: {command_line('report', path)}", soft_wrap=True)
-
-
-def _make_executor(command: Study, path: Path, definition: StudyFile) -> "StudyExecutor":
-    from cagepool.study.executors import (  # noqa: PLC0415 - loads SciPy
-        ProcessExecutor,
-        RayStudyExecutor,
-        default_jobs,
-    )
-
-    if command.env.backend == "ray":
-        return RayStudyExecutor(path, definition, command.jobs or default_jobs())
-    return ProcessExecutor(path, command.jobs)
 
 
 def _print_results(console: CommandConsole, results: ResultsFile) -> None:

@@ -1,6 +1,5 @@
 """`cagepool train`: train a policy and write its run folder."""
 
-import argparse
 import os
 import shlex
 import signal
@@ -19,10 +18,12 @@ from rich.console import Console
 from tyro.conf import arg
 
 from cagepool import _optional, runs
+from cagepool._lookup import suggestion
 from cagepool.cli.args import (
     NO_DEFAULT,
     RAY_ADDRESS_HELP,
     EnvFlags,
+    GroupedFlags,
     OrderFlags,
     PpoFlags,
     RunFlags,
@@ -32,16 +33,16 @@ from cagepool.cli.args import (
     flag_of,
     group_flags,
     parse,
+    read_early,
     resume_command,
 )
 from cagepool.cli.display import CommandConsole, TrainDisplay, actors_replaced, command_line
 from cagepool.cyborg import CybORGNotFoundError, locate
-from cagepool.envs.env_fns import find_env_fn
-from cagepool.envs.make import CYBORG
+from cagepool.envs.make import CYBORG, find_env_fn
 from cagepool.envs.reward_hook import try_reward
-from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool.policy.policy import CAGE_ENVS
 from cagepool.runs.listing import replaced_actors
-from cagepool.sim.features import FeatureConfig
+from cagepool.sim.encoder import FeatureConfig
 from cagepool.train.config import (
     DEFAULT_TRACKERS,
     TRACKERS,
@@ -49,13 +50,12 @@ from cagepool.train.config import (
     Settings,
     TrainConfig,
     merge_settings,
-    parse_trackers,
 )
 from cagepool.train.presets import PRESETS, preset_settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train:
+class Train(GroupedFlags):
     """Train a defender with PPO and write its run folder.
 
     The same settings and seed give the same run. A run can be stopped with Ctrl-C, or killed, and
@@ -84,28 +84,14 @@ class Train:
     log: Annotated[str, arg(metavar=f"{{{','.join(TRACKERS)}}}[,...]")] = ",".join(DEFAULT_TRACKERS)
     """Trackers of the run (docs/tracking.md), joined by commas. none: no tracker."""
 
-    def settings(self) -> dict[str, dict[str, Any]]:
-        """Settings by group, as typed."""
-        groups = ("env", "ppo", "features", "order", "run")
-        return {group: dict(vars(getattr(self, group))) for group in groups}
-
 
 def parse_train(arguments: Sequence[str]) -> Train:
-    """Parse the flags; --resume, --preset and --config decide the defaults of the others.
-
-    Raises:
-        ValueError: a file cannot be read, or a flag or setting is unknown.
-        SystemExit: the arguments ask for help.
-    """
+    """Parse the flags; --resume, --preset and --config decide the defaults of the others."""
     return parse(Train, "cagepool train", arguments, _read_defaults(arguments))
 
 
 def _read_defaults(arguments: Sequence[str]) -> Train:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--preset", nargs="?")
-    parser.add_argument("--config", nargs="?")
-    parser.add_argument("--resume", nargs="?")
-    flags, _ = parser.parse_known_args(arguments)
+    flags = read_early(arguments, "preset", "config", "resume")
     settings: Settings = {}
     if flags.resume:
         settings = runs.open_run(flags.resume).settings
@@ -186,6 +172,18 @@ def _read_trackers(command: Train) -> tuple[str, ...]:
     return trackers
 
 
+def parse_trackers(text: str) -> tuple[str, ...]:
+    """Names of trackers from text such as `tensorboard,wandb`; `none` stands for no tracker."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in TRACKERS:
+            known = f"log must be none, or one or more of {', '.join(TRACKERS)} joined by a comma"
+            raise ValueError(f"{known}; got {name!r}{suggestion(name, TRACKERS)}")
+    return names
+
+
 def _print_outcome(console: Console, run: runs.Run) -> None:
     """Print why a training with an order ended, and the final evaluation."""
     workflow = run.workflow()
@@ -226,17 +224,10 @@ def stop_on_interrupt(console: Console) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def ray_connection(env: EnvConfig, address: str | None) -> Iterator[Callable[[str], None]]:
-    """Connect to a Ray cluster, or start one, if the backend is ray.
-
-    Args:
-        env: Settings of the environments.
-        address: Address of the cluster; none: `RAY_ADDRESS`, else a new local cluster.
+    """Connect to the Ray cluster at the address or at `RAY_ADDRESS`, or start one.
 
     Yields:
         Sets what standard error says about going on if Ray ends this process.
-
-    Raises:
-        ValueError: there is no usable cluster at the address, or the backend is not ray.
     """
     if env.backend != "ray":
         if address is not None:
@@ -251,11 +242,7 @@ def ray_connection(env: EnvConfig, address: str | None) -> Iterator[Callable[[st
 
 
 def check_env(env: EnvConfig) -> None:
-    """Check that environment, networks and reward function exist, perhaps in the current folder.
-
-    Raises:
-        ValueError: one does not, or the environment is CybORG and CybORG is not installed.
-    """
+    """Check that environment, scenarios and reward function exist, also in the current folder."""
     allow_local_modules(env.id, env.reward)
     if env.id == CYBORG:
         try:
@@ -274,12 +261,13 @@ def check_env(env: EnvConfig) -> None:
 
 
 def read_config(command: Train) -> TrainConfig:
-    """The configuration of a command.
-
-    Raises:
-        ValueError: a setting has a value that is not allowed.
-    """
+    """The configuration of a command."""
     settings = command.settings()
+    if command.preset is not None and command.env.scenario is not None and command.features.belief:
+        raise ValueError(
+            f"--preset {command.preset} is for CAGE-2 only, got --scenario {command.env.scenario}; "
+            "--preset scenarios trains on any scenario"
+        )
     if command.fixed_episodes is not None:
         settings["run"]["total_episodes"] = command.fixed_episodes
         settings["order"]["early_stopping"] = False

@@ -2,8 +2,13 @@
 
 import os
 import random
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from operator import index
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
@@ -13,12 +18,53 @@ from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.cyborg import locate
-from cagepool.cyborg.given_red import GIVEN, GivenRed, make_red_action
-from cagepool.cyborg.scenario_file import open_scenario_file
 from cagepool.cyborg.true_state import TrueStateReader
 from cagepool.scenarios import CAGE2, Scenario
-from cagepool.sim.names import RED_ACTIONS, RED_ALIASES, TRAINABLE_REDS, edition_code
+from cagepool.sim.names import OFFICIAL_REDS, RED_ALIASES, edition_code
+from cagepool.sim.settings import DEFAULT_GREEN, DEFAULT_MAX_STEPS, DEFAULT_RED
 from cagepool.types import Infos, Observations, Records
+
+GIVEN = "given"
+"""Red setting with which the caller plays red."""
+
+_HOST_BY_ADDRESS = ("DiscoverNetworkServices", "ExploitRemoteService")
+
+
+class GivenRed:
+    """Plays the CybORG action in `action`; has the methods of CybORG's `BaseAgent`."""
+
+    action: Any = None  # set before each step
+
+    def get_action(self, observation: Any, action_space: Any) -> Any:  # noqa: ARG002 - CybORG's signature
+        """Return the action of the caller, whatever red sees."""
+        return self.action
+
+    def train(self, results: Any) -> None:
+        """Do nothing."""
+
+    def end_episode(self) -> None:
+        """Do nothing."""
+
+    def set_initial_values(self, action_space: Any, observation: Any) -> None:
+        """Do nothing."""
+
+
+def make_red_action(controller: Any, name: str) -> Any:
+    """CybORG's object of a red action such as `ExploitRemoteService User1`.
+
+    The action may be about a host or subnet that red does not know; CybORG then plays an
+    `InvalidAction` in its place.
+    """
+    verb, _, target = name.partition(" ")
+    make_action = locate.import_object(f"Shared.Actions.{verb}")
+    if not target:
+        return make_action()
+    settings = {"session": 0, "agent": "Red"}
+    if verb == "DiscoverRemoteSystems":
+        return make_action(subnet=controller.subnet_cidr_map[target], **settings)
+    if verb in _HOST_BY_ADDRESS:
+        return make_action(ip_address=controller.hostname_ip_map[target], **settings)
+    return make_action(hostname=target, **settings)
 
 
 class CybORGEnv(Env[Observations, SupportsIndex]):
@@ -33,16 +79,16 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
         self,
         *,
         scenario: Scenario | str | os.PathLike[str] | None = None,
-        red: str = "B_lineAgent",
-        green: bool = False,
-        max_steps: int = 100,
+        red: str = DEFAULT_RED,
+        green: bool = DEFAULT_GREEN,
+        max_steps: int = DEFAULT_MAX_STEPS,
         edition: str | None = None,
         checkout: str | os.PathLike[str] | None = None,
     ) -> None:
         """Create the game; it must be reset before the first step.
 
         Args:
-            scenario: Network, as a `Scenario` or as its file; by default CybORG's Scenario2.
+            scenario: A `Scenario` or its file; by default CybORG's Scenario2.
             red: `B_lineAgent`, `RedMeanderAgent`, `SleepAgent`, or an alias of these. With `given`
                 the caller plays red.
             green: Whether GreenAgent scans hosts.
@@ -151,7 +197,7 @@ class CybORGEnv(Env[Observations, SupportsIndex]):
     @property
     def red_action_names(self) -> tuple[str, ...]:
         """Names of the actions of a red that is `given`, as in native games."""
-        return RED_ACTIONS if self.scenario == CAGE2 else self.scenario.red_actions
+        return self.scenario.red_actions
 
     def true_state(self) -> Records:
         """Red's access and blue's table, shape (), with the fields of the native true state."""
@@ -197,8 +243,8 @@ def _checked_action(action: SupportsIndex, count: int, noun: str) -> int:
 
 def _checked_red(red: str) -> str:
     name = RED_ALIASES.get(red, red)
-    if name not in (*TRAINABLE_REDS, GIVEN):
-        known = ", ".join([*TRAINABLE_REDS, *RED_ALIASES, GIVEN])
+    if name not in (*OFFICIAL_REDS, GIVEN):
+        known = ", ".join([*OFFICIAL_REDS, *RED_ALIASES, GIVEN])
         raise ValueError(f"red must be one of {known}; got {red!r}")
     return name
 
@@ -213,3 +259,67 @@ def _checked_edition(wanted: str | None, found: str) -> str:
 
 def _as_floats(observation: NDArray[Any]) -> Observations:
     return observation.astype(np.float32)
+
+
+@contextmanager
+def open_scenario_file(scenario: Scenario, file: Path | None) -> Iterator[str]:
+    """Path of a scenario's file, for CybORG to load inside the `with` block.
+
+    Args:
+        scenario: The scenario.
+        file: From which the scenario was read; by default it is saved to a temporary folder.
+    """
+    with TemporaryDirectory(prefix="cagepool-") as folder:
+        path = file or Path(folder) / "scenario.yaml"
+        if file is None:
+            scenario.save(path)
+        with _added_images(scenario.own_images), _compiled_parser():
+            yield str(path)
+
+
+@contextmanager
+def _added_images(images: Mapping[str, Any]) -> Iterator[None]:
+    """Let CybORG know further images while it loads a scenario.
+
+    CybORG reads images from its own folder only. That folder stays as it is: the method that reads
+    them is replaced inside the `with` block.
+    """
+    if not images:
+        yield
+        return
+    controller: Any = locate.import_object("Simulator.SimulationController.SimulationController")
+    original = controller._parse_scenario  # noqa: SLF001 - CybORG has no public way
+
+    def parse_scenario(self: Any, path: str, scenario_mod: Any = None) -> Any:
+        content = super(controller, self)._parse_scenario(path, scenario_mod)
+        for host in content["Hosts"].values():
+            name = host.pop("image")
+            host.update(deepcopy(dict(images[name])) if name in images else _built_in_image(name))
+        return content
+
+    controller._parse_scenario = parse_scenario  # noqa: SLF001
+    try:
+        yield
+    finally:
+        controller._parse_scenario = original  # noqa: SLF001
+
+
+@contextmanager
+def _compiled_parser() -> Iterator[None]:
+    """Let CybORG read YAML with libyaml's parser, which is much faster than PyYAML's own."""
+    yaml: Any = sys.modules["yaml"]  # that CybORG has imported
+    original = yaml.FullLoader
+    yaml.FullLoader = getattr(yaml, "CFullLoader", original)
+    try:
+        yield
+    finally:
+        yaml.FullLoader = original
+
+
+def _built_in_image(name: str) -> Any:
+    """Content of an image file of the loaded CybORG."""
+    folder = locate.package_folder(sys.modules["CybORG"]) / "Shared" / "Scenarios" / "images"
+    from cagepool.scenarios.yaml_reader import read_yaml  # noqa: PLC0415 - needs msgspec
+
+    index = read_yaml(folder / "images.yaml")
+    return read_yaml(folder / f"{index[name]['path']}.yaml")["Test_Host"]

@@ -61,11 +61,7 @@ def package_folder(package: ModuleType) -> Path:
 
 
 def detect_edition(package: ModuleType) -> str:
-    """Edition that the loaded CybORG plays, by the two rules in which the editions differ.
-
-    Raises:
-        ValueError: the two rules are of different editions.
-    """
+    """Edition that the loaded CybORG plays, by the two rules in which the editions differ."""
     forgets_ports = hasattr(import_object("Simulator.Session.RedAbstractSession"), "clearports")
     versions = import_object("Shared.Enums.ProcessVersion")
     mail = versions.HARAKA_2_7_0

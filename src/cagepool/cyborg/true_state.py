@@ -1,19 +1,18 @@
 """Reads CybORG's objects into the true-state record of the native games."""
 
 from collections.abc import Iterable
-from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from cagepool.cyborg import locate
 from cagepool.cyborg.dict_state.images import DECOYS
-from cagepool.cyborg.records import true_state_dtype
 from cagepool.scenarios import Scenario
+from cagepool.scenarios.vocabulary import PRIVILEGED_ACCOUNTS
+from cagepool.sim import dtypes
 from cagepool.sim.names import RED_AGENTS, edition_code
 from cagepool.types import Records
 
-PRIVILEGED_ACCOUNTS = ("root", "SYSTEM")
 MALWARE_DENSITY = 0.9
 MAX_COUNT = 255  # native games saturate their session counts here
 OT_SERVICE = "OTService"
@@ -37,12 +36,12 @@ class TrueStateReader:
         self._genuine = locate.import_object("Shared.Enums.DecoyType").NONE
         self._vulnerable = locate.import_object("Shared.Enums.ProcessVersion").HARAKA_2_7_0
         self._mail = locate.import_object("Shared.Enums.ProcessType").SMTP
-        self._constants = np.zeros((), true_state_dtype(scenario))
+        self._constants = np.zeros((), dtypes.true_state(len(scenario.hosts)))
         self._constants["red"] = int(RED_AGENTS[red])
         self._constants["edition"] = int(edition_code(edition))
 
     def read(self) -> Records:
-        """Return the current state, shape (), with the fields of the scenario's true state."""
+        """Return the current state, shape (), of type `dtypes.true_state`."""
         record = self._constants.copy()
         state = self._controller.state
         self._read_sessions(state, record)
@@ -51,17 +50,12 @@ class TrueStateReader:
         record["malware"] = [_has_malware(host.files) for host in hosts]
         table = self._table.blue_info
         record["compromised"] = [_COMPROMISED[table[host.hostname][-1]] for host in hosts]
-        running = [any(process.name == OT_SERVICE for process in host.processes) for host in hosts]
-        pid_known = [_is_service_pid_known(host.services) for host in hosts]
-        immune = [self._is_immune(host.processes) for host in hosts]
+        record["ot_running"] = [
+            any(process.name == OT_SERVICE for process in host.processes) for host in hosts
+        ]
+        record["ot_pid_known"] = [_is_service_pid_known(host.services) for host in hosts]
+        record["mail_immune"] = [self._is_immune(host.processes) for host in hosts]
         record["ot_service_known"] = state.sessions["Red"][0].ot_service is not None
-        if record["ot_running"].ndim:
-            record["ot_running"], record["ot_pid_known"] = running, pid_known
-            record["mail_immune"] = immune
-        else:  # the built-in network has one such service and two mail servers
-            record["ot_running"], record["ot_pid_known"] = any(running), any(pid_known)
-            bits = compress(immune, self._scenario.mail)
-            record["mail_immune"] = sum(bit << number for number, bit in enumerate(bits))
         return record
 
     def decoys(self, processes: Iterable[Any]) -> list[int]:

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike
 
-from cagepool.envs.space_tree import Tree, map_tree, take_rows
+from cagepool.envs.spaces import Tree, map_tree, take_rows
 from cagepool.types import Bools, Float64s, Infos, Int64s
 
 

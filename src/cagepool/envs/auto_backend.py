@@ -9,8 +9,8 @@ from statistics import median
 from typing import Literal, NamedTuple, TypeAlias
 
 from cagepool import _core
-from cagepool.envs.env_fns import AnyEnv, EnvFn
-from cagepool.envs.workers.pool import usable_cores
+from cagepool._machine import usable_cores
+from cagepool.envs.vector_args import AnyEnv, EnvFn
 from cagepool.envs.workers.shared_memory import missing_system_calls
 
 CandidateBackend: TypeAlias = Literal["sync", "workers", "pipes"]

@@ -9,31 +9,40 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from cagepool import _core
-from cagepool.envs.make import AnyVectorEnv
-from cagepool.envs.vector_args import as_int64s
+from cagepool.envs.vector_args import AnyVectorEnv, as_int64s
 from cagepool.scenarios import CAGE2
-from cagepool.sim.features import FeatureConfig, FeatureEncoder
+from cagepool.sim.belief import BeliefConfig
+from cagepool.sim.encoder import FeatureConfig, FeatureEncoder
+from cagepool.sim.settings import DEFAULT_MAX_STEPS
 from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
 
 
 class FeatureVectorEnv(VectorWrapper):
     """Shows policy features, which include the history of the episode, instead of observations.
 
-    Observations are rows of `sim.features.FeatureEncoder`. The action space is the configured
+    Observations are rows of `sim.encoder.FeatureEncoder`. The action space is the configured
     action subset: choice k plays action `action_indices[k]`.
     """
 
-    def __init__(self, envs: AnyVectorEnv, config: FeatureConfig, *, max_steps: int = 100) -> None:
+    def __init__(
+        self,
+        envs: AnyVectorEnv,
+        config: FeatureConfig,
+        *,
+        max_steps: int = DEFAULT_MAX_STEPS,
+        belief: BeliefConfig | None = None,
+    ) -> None:
         """Wrap environments that show CAGE-2's 52 values and have autoreset same_step.
 
         Args:
             envs: The environments.
             config: The features and the action subset.
             max_steps: Horizon of the feature `time_left`.
+            belief: What blue assumes about the games, if the belief is a feature.
 
         Raises:
-            ValueError: the environments are of another kind, have no order where it is a feature,
-                or the belief is a feature.
+            ValueError: the environments are of another kind, or have no order where it is a
+                feature, or the belief is one without its settings.
         """
         shape = envs.single_observation_space.shape
         if shape != (_core.OBSERVATION_SIZE,):
@@ -41,15 +50,15 @@ class FeatureVectorEnv(VectorWrapper):
         scenarios = getattr(envs.unwrapped, "scenarios", (CAGE2,))
         if {*scenarios} != {CAGE2}:
             names = ", ".join(scenario.name for scenario in scenarios[:3])
-            raise ValueError(f"features are those of CAGE-2's network, got the scenario {names}")
+            raise ValueError(f"features need CAGE-2, got the scenario {names}")
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError("features need environments with autoreset same_step")
-        if config.belief:
-            raise ValueError("features of environments must be without belief, got belief=True")
+        if config.belief and belief is None:
+            raise ValueError("the feature belief needs its settings, belief=BeliefConfig(...)")
         super().__init__(envs)
-        self._encoder = FeatureEncoder(config, envs.num_envs, horizon=max_steps)
+        self._encoder = FeatureEncoder(config, envs.num_envs, horizon=max_steps, belief=belief)
         if config.order_input:
-            self._encoder.history[:, _core.HISTORY_ORDER_OFFSET] = _orders_of(envs)
+            self._encoder.set_order(_orders_of(envs))
         self._masks = np.zeros((envs.num_envs, self._encoder.n_choices), np.uint8)
         self.action_indices = self._encoder.action_indices
         box = gym.spaces.Box(0, 1, (self._encoder.size,), np.float32)

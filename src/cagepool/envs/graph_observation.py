@@ -7,7 +7,6 @@ from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
 from cagepool.scenarios import Layout
-from cagepool.sim.action_masks import mask_tables
 from cagepool.sim.batch import Batch
 from cagepool.sim.graph import (
     DYNAMIC_FEATURES,
@@ -17,7 +16,7 @@ from cagepool.sim.graph import (
     HostTables,
     host_tables,
 )
-from cagepool.sim.slots import ScenarioIds, action_table
+from cagepool.sim.masks import ScenarioIds, action_table, mask_tables
 from cagepool.types import Arrays, Records
 
 _FIRST_DYNAMIC = NODE_FEATURES.index(DYNAMIC_FEATURES[0])
@@ -73,7 +72,7 @@ class GraphObserver:
     def final_graphs(self, batch: Batch, games: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Graphs at the end of the episodes of these games; autoreset same_step only."""
         states = batch.final_true_state[games]
-        ids = _scenario_ids(batch, states)
+        ids = states["scenario"]
         arrays = {name: table[ids] for name, table in self._tables.graphs.items()}
         arrays["action_mask"] = np.zeros((len(games), len(self._masks.table)), np.int8)
         self._write(arrays, batch.final_observations[games], states, ids)
@@ -86,11 +85,3 @@ class GraphObserver:
         hosts = arrays["nodes"][:, : self._tables.size.hosts, _DYNAMIC]
         self._tables.write_dynamic(hosts, observations, decoys, ids)
         arrays["action_mask"][:] = self._masks.masks(decoys, ids)
-
-
-def _scenario_ids(batch: Batch, states: Records) -> ScenarioIds:
-    """Scenarios of games by their true states."""
-    if len(batch.scenarios) == 1:
-        return np.zeros(len(states), np.int32)
-    ids: ScenarioIds = states["scenario"]
-    return ids

@@ -13,32 +13,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from cagepool.cyborg.dict_state import true_state_dict
 from cagepool.envs.async_api import Ready
-from cagepool.envs.cage2_env import (
+from cagepool.envs.graph_observation import GraphObserver
+from cagepool.envs.settings import ENV_SETTINGS, EnvSettings, NativeKeywords, read_settings
+from cagepool.envs.single import (
     METADATA,
     BatchOwner,
-    GameSettings,
-    ObservationSettings,
     RenderedGame,
-    RenderMode,
     action_space,
     game_masks,
     make_observer,
     observation_space,
-    resolve_settings,
 )
-from cagepool.envs.graph_observation import GraphObserver
-from cagepool.envs.space_tree import copy_tree, map_tree, take_rows
-from cagepool.envs.step_hooks import HookSettings, StepHooks, describe_last_moves
-from cagepool.envs.thread_guard import acquire_call_lock
+from cagepool.envs.spaces import copy_tree, map_tree, take_rows
+from cagepool.envs.step_hooks import StepHooks, describe_last_moves, episode_infos
 from cagepool.envs.vector_args import (
     Autoreset,
     Seed,
+    acquire_call_lock,
     as_int64s,
     as_seeds,
     autoreset_name,
     check_ids,
     check_min_ready,
-    check_names,
     check_none_pending,
     check_reset_mask,
     draw_seed,
@@ -46,20 +42,11 @@ from cagepool.envs.vector_args import (
     seeds_by_env,
 )
 from cagepool.scenarios import Scenario
-from cagepool.sim.batch import Batch, BatchConfig
-from cagepool.sim.slots import ScenarioIds
-from cagepool.sim.true_state import TrueState
+from cagepool.sim.batch import Batch, TrueState
+from cagepool.sim.masks import ScenarioIds
 from cagepool.types import Bools, Float64s, Infos, Int32s, Int64s, Observations
 
-
-class VectorSettings(GameSettings, total=False):
-    """Keywords that describe the games of a batch; `BatchConfig` documents each."""
-
-    threads: int
-
-
-class NativeSettings(VectorSettings, HookSettings, ObservationSettings, total=False):
-    """Keywords of `NativeVectorEnv` for the games and for what is added to their steps."""
+_SETTINGS = (*ENV_SETTINGS, "threads", "num_envs", "autoreset", "copy", "statistics")
 
 
 class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.generic]]):
@@ -74,7 +61,7 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
     counters: Int32s  # (games, 5), see sim.COUNTERS; read-only, always current
     alignment: Float64s  # (games,), alignment reward of the last step; read-only, always current
 
-    _settings = (*VectorSettings.__annotations__, "autoreset")
+    _settings = (*ENV_SETTINGS, "threads", "autoreset")
 
     def __init__(
         self,
@@ -83,26 +70,21 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         autoreset: Autoreset | AutoresetMode = "next_step",
         copy: bool = True,
         statistics: bool = False,
-        render_mode: RenderMode | None = None,
-        **settings: Unpack[NativeSettings],
+        **settings: Unpack[NativeKeywords],
     ) -> None:
-        """Make the games; they must be reset before the first step. See `cagepool.make_vec`."""
-        self._set_render_mode(render_mode)
-        keywords = resolve_settings(settings)
-        check_names(keywords, NativeSettings.__annotations__)
-        hooks = {
-            name: keywords.pop(name) for name in HookSettings.__annotations__ if name in keywords
-        }
-        form = {
-            name: keywords.pop(name)
-            for name in ObservationSettings.__annotations__
-            if name in keywords
-        }
-        config = BatchConfig(autoreset=autoreset_name(autoreset), **keywords)
+        """Make the games; they must be reset before the first step. See `cagepool.make_vec`.
+
+        Raises:
+            TypeError: a setting is unknown.
+            ValueError: a setting has an unknown value.
+        """
+        keywords = read_settings(settings, _SETTINGS)
+        config = EnvSettings(autoreset=autoreset_name(autoreset), **keywords)
+        self.render_mode = config.render_mode
         batch = Batch(num_envs, config)
         self._batch = batch
-        self._hooks = StepHooks.make(batch, cast("HookSettings", hooks))
-        self._observer = make_observer(batch, **form)
+        self._hooks = StepHooks.make(batch, config)
+        self._observer = make_observer(batch, config)
         self._copies = copy
         self._double_buffer = DoubleBuffer(batch) if copy and self._observer is None else None
         self._statistics = EpisodeStatistics(num_envs) if statistics else None
@@ -211,11 +193,7 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
             self._call_lock.release()
 
     def recv(self, min_ready: int = 1) -> Ready:
-        """Return the results of all games that were sent; native games are ready at once.
-
-        Args:
-            min_ready: Number of games that must have been sent.
-        """
+        """Return the results of all games that were sent, at least `min_ready`."""
         check_min_ready(min_ready, int(np.count_nonzero(self._pending)))
         batch = self._acquire_batch()
         try:
@@ -270,12 +248,12 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Networks of the games; game i is on `scenarios[scenario_ids[i]]`."""
+        """Scenarios of the games; game i plays `scenarios[scenario_ids[i]]`."""
         return self.batch.scenarios
 
     @property
     def scenario_ids(self) -> ScenarioIds:
-        """Index of each game's network, (games,); read-only, always current."""
+        """Index of each game's scenario, (games,); read-only, always current."""
         return read_only(self.batch.scenario_ids)
 
     def describe(self, game: int) -> str:
@@ -381,9 +359,16 @@ class NativeVectorEnv(BatchOwner, VectorEnv[Observations, ArrayLike, NDArray[np.
         return self._double_buffer.step(batch, actions, red_actions)
 
     def _episode_infos(self, batch: Batch, ended: Bools) -> Infos:
-        hook = None if self._hooks is None else self._hooks.reward_hook
-        infos = episode_infos(batch, ended, self._observer, has_reward_function=hook is not None)
+        infos = episode_infos(batch, self._hooks, ended)
+        if batch.config.autoreset == "same_step":
+            infos = {
+                "final_obs": _final_observations(batch, ended, self._observer),
+                "_final_obs": ended.copy(),
+                "final_info": infos,
+                "_final_info": ended.copy(),
+            }
         if self._statistics is not None:
+            hook = None if self._hooks is None else self._hooks.reward_hook
             returns = batch.episode_returns if hook is None else hook.episode_returns
             infos |= self._statistics.infos(batch, ended, returns)
         return infos
@@ -446,27 +431,6 @@ class EpisodeStatistics:
         }
         self.start(ended)
         return {"episode": episode, "_episode": ended.copy()}
-
-
-def episode_infos(
-    batch: Batch, ended: Bools, observer: GraphObserver | None = None, *, has_reward_function: bool
-) -> Infos:
-    """Infos of the episodes that ended in a step, as SyncVectorEnv gives them for Cage2Env."""
-    infos = {}
-    if batch.config.order is not None:
-        counters = np.where(ended[:, None], batch.episode_counters, 0)
-        infos = {"compliance": counters, "_compliance": ended.copy()}
-    if has_reward_function:
-        returns = np.where(ended, batch.episode_returns, 0.0)
-        infos |= {"official_return": returns, "_official_return": ended.copy()}
-    if batch.config.autoreset != "same_step":
-        return infos
-    return {
-        "final_obs": _final_observations(batch, ended, observer),
-        "_final_obs": ended.copy(),
-        "final_info": infos,
-        "_final_info": ended.copy(),
-    }
 
 
 def _final_observations(

@@ -11,11 +11,10 @@ import numpy as np
 from cagepool._lookup import load_object
 from cagepool.envs.vector_args import read_only
 from cagepool.sim import dtypes
-from cagepool.sim.batch import Batch, BatchConfig
+from cagepool.sim.batch import Batch, BatchConfig, TrueState
+from cagepool.sim.masks import ScenarioIds
 from cagepool.sim.moves import MoveArrays
-from cagepool.sim.rewards import REWARD_PARTS, reward_tables, step_part_tenths
-from cagepool.sim.slots import ScenarioIds
-from cagepool.sim.true_state import TrueState
+from cagepool.sim.rewards import REWARD_PARTS, reward_tables
 from cagepool.types import Bools, Float64s, Int64s, Records
 
 
@@ -48,7 +47,7 @@ class RewardStep:
         self.moves = MoveArrays(read_only(batch.moves[ids]), batch.names, scenario_ids)
         self.scenario_ids = scenario_ids
         self._true_state = after
-        self._networks = None if batch.config.is_built_in else (batch.scenarios, batch.layout)
+        self._tables = reward_tables(batch.scenarios, batch.layout)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -59,8 +58,7 @@ class RewardStep:
 
         Whole numbers: `part_tenths.sum(axis=1) / 10` is `reward` to the bit.
         """
-        tables = reward_tables(*self._networks) if self._networks else None
-        parts = step_part_tenths(self._true_state, self.moves.codes, tables, self.scenario_ids)
+        parts = self._tables.step_part_tenths(self._true_state, self.moves.codes, self.scenario_ids)
         return read_only(parts)
 
     @cached_property
@@ -81,9 +79,6 @@ class WeightedReward:
 
         Args:
             weights: By name of the part, see `sim.rewards.REWARD_PARTS`.
-
-        Raises:
-            ValueError: a part is unknown, or a weight is not a finite number.
         """
         unknown = [name for name in weights if name not in REWARD_PARTS]
         if unknown:
@@ -102,11 +97,7 @@ class WeightedReward:
 def choose_reward(
     reward: RewardFunction | str | None, weights: Mapping[str, float] | None
 ) -> RewardFunction | str | None:
-    """The reward function of the settings `reward` and `reward_weights`.
-
-    Raises:
-        ValueError: both are given, or the weights are wrong.
-    """
+    """The reward function of the settings `reward` and `reward_weights`."""
     if weights is None:
         return reward
     if reward is not None:
@@ -115,12 +106,7 @@ def choose_reward(
 
 
 def find_reward(reward: RewardFunction | str) -> RewardFunction:
-    """The function, which may be given as `module:function`.
-
-    Raises:
-        TypeError: it is neither a function nor a string.
-        ValueError: the module can't be imported, or has no such function.
-    """
+    """The function, which may be given as `module:function`."""
     if not isinstance(reward, str):
         if not callable(reward):
             raise TypeError(f"reward must be a function or module:function, got {reward!r}")
@@ -132,11 +118,7 @@ def find_reward(reward: RewardFunction | str) -> RewardFunction:
 
 
 def try_reward(reward: RewardFunction | str) -> None:
-    """Call the function for one step of two games.
-
-    Raises:
-        ValueError: there is no such function, it raised, or its result is wrong.
-    """
+    """Call the function for one step of two games."""
     batch = Batch(2, BatchConfig(autoreset="disabled"))
     hook = RewardHook(reward, batch.games)
     batch.reset(np.zeros(2, np.uint64))
@@ -155,7 +137,7 @@ class RewardHook:
         self.rewards: Float64s = np.zeros(games)  # of the last step
         self.episode_returns: Float64s = np.zeros(games)  # of the last episode that ended
         self._returns: Float64s = np.zeros(games)  # of the current episode
-        self._before: Records = np.zeros(games, dtypes.TRUE_STATE)
+        self._before: Records = np.zeros(0, dtypes.TRUE_STATE)
 
     def start(self, games: Any) -> None:
         """Begin new episodes in these games."""
@@ -164,17 +146,12 @@ class RewardHook:
 
     def before_step(self, batch: Batch) -> None:
         """Keep the true state before a step."""
-        if self._before.dtype != batch.true_state.dtype:  # the fields depend on the scenarios
-            self._before = np.zeros(batch.games, batch.true_state.dtype)
+        if not len(self._before):
+            self._before = np.zeros_like(batch.true_state)
         np.copyto(self._before, batch.true_state)
 
     def after_step(self, batch: Batch, played: Int64s) -> None:
-        """Compute the rewards of the games that were played in a step.
-
-        Raises:
-            ValueError: the function raised, or did not return one finite number per game; the step
-                was played.
-        """
+        """Compute the rewards of the games that were played in a step."""
         step = RewardStep(batch, self._before, played)
         try:
             result = self._function(step)

@@ -1,26 +1,16 @@
 """What a user may add to steps of native games: reward function, moves, parts of the reward."""
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.envs.reward_hook import RewardFunction, RewardHook, choose_reward
+from cagepool.envs.settings import EnvSettings
 from cagepool.sim.batch import Batch
 from cagepool.sim.moves import MoveArrays, describe_moves
-from cagepool.sim.rewards import REWARD_PARTS, reward_tables, step_part_tenths
+from cagepool.sim.rewards import REWARD_PARTS, reward_tables
 from cagepool.types import Bools, Float64s, Infos, Int64s, Records
-
-
-class HookSettings(TypedDict, total=False):
-    """Keywords of CAGE-2 environments that add to their steps; `make_vec` documents each."""
-
-    reward: RewardFunction | str | None
-    reward_weights: Mapping[str, float] | None
-    reward_parts: bool
-    moves: bool
-    action_mask: bool
 
 
 class StepHooks:
@@ -63,11 +53,7 @@ class StepHooks:
             self.reward_hook.before_step(batch)
 
     def after_step(self, batch: Batch, ids: Int64s | None = None) -> None:
-        """Handle the end of a step of all games, or of the games `ids`.
-
-        Raises:
-            ValueError: the reward function failed; the step was played.
-        """
+        """Handle the end of a step of all games, or of the games `ids`."""
         stepped = np.arange(batch.games) if ids is None else ids
         for game in stepped[self._is_restored[stepped]].tolist():
             self._is_over[game] = batch.core.steps(game) == 0 and not batch.truncations[game]
@@ -85,18 +71,17 @@ class StepHooks:
         return batch.rewards if self.reward_hook is None else self.reward_hook.rewards
 
     @classmethod
-    def make(cls, batch: Batch, settings: HookSettings) -> "StepHooks | None":
+    def make(cls, batch: Batch, settings: EnvSettings) -> "StepHooks | None":
         """Hooks of these settings; none if nothing is added to steps.
 
         Raises:
             ValueError: the reward function or its weights are wrong.
         """
-        reward = choose_reward(settings.get("reward"), settings.get("reward_weights"))
-        names = ("reward_parts", "moves", "action_mask")
-        parts, moves, masks = (bool(settings.get(name)) for name in names)
-        if reward is None and not (parts or moves or masks):
+        reward = choose_reward(settings.reward, settings.reward_weights)
+        infos = {name: getattr(settings, name) for name in ("reward_parts", "moves", "action_mask")}
+        if reward is None and not any(infos.values()):
             return None
-        return cls(batch, reward=reward, reward_parts=parts, moves=moves, action_mask=masks)
+        return cls(batch, reward=reward, **infos)
 
     def add_infos(self, batch: Batch, infos: Infos, stepped: Bools) -> Infos:
         """The infos of a step with moves and parts of the reward of its games, and with masks.
@@ -131,6 +116,19 @@ class StepHooks:
         return infos | part_infos(batch, true_state, games) if self._has_parts else infos
 
 
+def episode_infos(batch: Batch, hooks: StepHooks | None, ended: Bools | None = None) -> Infos:
+    """Infos of the episodes that ended in a step; of all games by default."""
+    ended = batch.truncations if ended is None else ended
+    infos: Infos = {}
+    if batch.config.order is not None:
+        counters = np.where(ended[:, None], batch.episode_counters, 0)
+        infos = {"compliance": counters, "_compliance": ended.copy()}
+    if hooks is not None and hooks.reward_hook is not None:
+        returns = np.where(ended, batch.episode_returns, 0.0)
+        infos |= {"official_return": returns, "_official_return": ended.copy()}
+    return infos
+
+
 def part_infos(batch: Batch, true_state: Records, games: Bools) -> Infos:
     """Parts of the reward of these games as infos; empty if there are no games.
 
@@ -147,9 +145,8 @@ def part_infos(batch: Batch, true_state: Records, games: Bools) -> Infos:
 
 def reward_part_arrays(batch: Batch, true_state: Records) -> dict[str, NDArray[Any]]:
     """Parts of the rewards of a step by name, and all of them as whole `tenths`, (games, 5)."""
-    is_built_in = batch.config.is_built_in
-    tables = None if is_built_in else reward_tables(batch.scenarios, batch.layout)
-    tenths = step_part_tenths(true_state, batch.moves, tables, batch.move_scenario_ids)
+    tables = reward_tables(batch.scenarios, batch.layout)
+    tenths = tables.step_part_tenths(true_state, batch.moves, batch.move_scenario_ids)
     points = dict(zip(REWARD_PARTS, (tenths / 10).T.copy(), strict=True))
     return {**points, "tenths": tenths}
 

@@ -1,23 +1,28 @@
-"""Arguments of environments: names of settings, arrays, ids, seeds, masks, autoreset modes."""
+"""Arguments of environments: arrays, ids, seeds, masks, autoreset modes; one thread at a time."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from operator import index
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from threading import Lock
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
+import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import ArrayLike, NDArray
 
-from cagepool._lookup import suggestion
 from cagepool.types import Bools, Int64s, Seeds
 
+AnyEnv: TypeAlias = gym.Env[Any, Any]
+AnyVectorEnv: TypeAlias = VectorEnv[Any, Any, Any]
+EnvFn: TypeAlias = Callable[[], AnyEnv]  # makes one environment
 Autoreset: TypeAlias = Literal["next_step", "same_step", "disabled"]
 Seed: TypeAlias = int | Sequence[int | None] | None
 Scalar = TypeVar("Scalar", bound=np.generic)
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 SEED_LIMIT = 2**64
-ALIASES = {"red_agent": "red", "red_agent_type": "red", "max_episode_steps": "max_steps"}
-"""Names that the command line, older documents and Gymnasium have for our settings."""
 
 
 def autoreset_name(autoreset: Autoreset | AutoresetMode) -> Autoreset:
@@ -28,12 +33,7 @@ def autoreset_name(autoreset: Autoreset | AutoresetMode) -> Autoreset:
 
 
 def as_int64s(name: str, values: ArrayLike) -> Int64s:
-    """Convert to a contiguous, one-dimensional int64 array, which the core takes.
-
-    Raises:
-        TypeError: the values are not integers.
-        ValueError: the array does not have one dimension.
-    """
+    """Convert to a contiguous, one-dimensional int64 array, which the core takes."""
     array = np.asarray(values)
     if array.shape == (0,):  # NumPy gives an empty list the dtype float64
         return np.empty(0, np.int64)
@@ -52,17 +52,7 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def seeds_by_env(seed: Seed, num_envs: int) -> dict[int, int]:
-    """Seeds by index of the environment, for those that get one.
-
-    Args:
-        seed: An integer gives environment i the seed `seed + i`; a list has one entry per
-            environment, None for no seed.
-        num_envs: Number of environments.
-
-    Raises:
-        TypeError: the seed is neither an integer nor a list.
-        ValueError: the list has another length, or a seed is out of range.
-    """
+    """Seeds by index of the environment: `seed + i`, or entry i of a list unless it is None."""
     if seed is None:
         return {}
     if isinstance(seed, str | float):
@@ -74,11 +64,7 @@ def seeds_by_env(seed: Seed, num_envs: int) -> dict[int, int]:
 
 
 def check_seed(seed: int) -> int:
-    """Return the seed.
-
-    Raises:
-        ValueError: the seed does not fit into 64 bits.
-    """
+    """Return the seed."""
     if not 0 <= index(seed) < SEED_LIMIT:
         raise ValueError(f"a seed must be from 0 to 2**64 - 1, got {seed}")
     return index(seed)
@@ -90,20 +76,12 @@ def draw_seed(rng: np.random.Generator) -> int:
 
 
 def as_seeds(seeds: Iterable[int]) -> Seeds:
-    """Convert to a uint64 array, which the core takes.
-
-    Raises:
-        ValueError: a seed is out of range.
-    """
+    """Convert to a uint64 array, which the core takes."""
     return np.array([check_seed(seed) for seed in seeds], np.uint64)
 
 
 def check_reset_mask(mask: object, num_envs: int) -> Bools:
-    """The environments to reset: those of the option `reset_mask`, or all if it is None.
-
-    Raises:
-        ValueError: the option is not a Boolean array with at least one true entry.
-    """
+    """The environments to reset: those of the option `reset_mask`, or all if it is None."""
     if mask is None:
         return np.ones(num_envs, np.bool_)
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (num_envs,):
@@ -115,16 +93,7 @@ def check_reset_mask(mask: object, num_envs: int) -> Bools:
 
 
 def check_ids(ids: ArrayLike | None, pending: Bools) -> Int64s:
-    """The environments that `send` is to step, all by default.
-
-    Args:
-        ids: Indices of the environments.
-        pending: Environments that were sent and not yet received, which cannot be sent.
-
-    Raises:
-        IndexError: an index is out of range.
-        ValueError: an environment is named twice or is pending.
-    """
+    """The environments that `send` is to step, all by default; pending ones cannot be sent."""
     if ids is None:
         ids = np.arange(len(pending))
     checked = as_int64s("ids", ids)
@@ -148,21 +117,13 @@ def _raise_for_ids(ids: Int64s, pending: Bools) -> None:
 
 
 def check_none_pending(pending: Bools) -> None:
-    """Raise if environments were sent and not yet received.
-
-    Raises:
-        ValueError: at least one environment is pending.
-    """
+    """Raise if environments were sent and not yet received."""
     if np.count_nonzero(pending):
         raise ValueError("environments that were sent must be received before anything else")
 
 
 def check_min_ready(min_ready: int, pending_count: int) -> None:
-    """Raise if `recv` would wait for more environments than are pending.
-
-    Raises:
-        ValueError: `min_ready` is out of range.
-    """
+    """Raise if `recv` would wait for more environments than are pending."""
     if not 1 <= min_ready <= pending_count:
         raise ValueError(
             "min_ready must be from 1 to the number of environments that were sent and not yet "
@@ -170,25 +131,36 @@ def check_min_ready(min_ready: int, pending_count: int) -> None:
         )
 
 
-def rename_aliases(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings under our names; a red agent may be given as the class that CybORG has for it.
+class HasCallLock(Protocol):
+    """Has a lock that is held while a guarded method runs."""
 
-    Raises:
-        TypeError: a setting was given under two names.
-    """
-    renamed: dict[str, Any] = {}
-    for given, value in settings.items():
-        name = ALIASES.get(given, given)
-        if name in renamed:
-            names = [other for other in settings if ALIASES.get(other, other) == name]
-            raise TypeError(f"{name} must be given once, got {' and '.join(names)}")
-        renamed[name] = value.__name__ if name == "red" and isinstance(value, type) else value
-    return renamed
+    call_lock: Lock
 
 
-def check_names(settings: Collection[str], known: Collection[str]) -> None:
-    """Raise TypeError if a setting is unknown."""
-    for name in settings:
-        if name not in known:
-            nearest = suggestion(name, [*known, *ALIASES]) or ","
-            raise TypeError(f"unknown setting {name}{nearest} the settings are {', '.join(known)}")
+Self = TypeVar("Self", bound=HasCallLock)
+
+
+def acquire_call_lock(lock: Lock) -> None:
+    """Acquire the lock without waiting; the caller must release it."""
+    if not lock.acquire(blocking=False):
+        raise RuntimeError(
+            "an environment must be used by one thread at a time; another call is under way"
+        )
+
+
+def one_thread_at_a_time(
+    method: Callable[Concatenate[Self, Parameters], Result],
+) -> Callable[Concatenate[Self, Parameters], Result]:
+    """Decorate a method to raise RuntimeError while another thread is in a decorated method."""
+
+    @wraps(method)
+    def guarded(
+        self: Self, /, *arguments: Parameters.args, **keywords: Parameters.kwargs
+    ) -> Result:
+        acquire_call_lock(self.call_lock)
+        try:
+            return method(self, *arguments, **keywords)
+        finally:
+            self.call_lock.release()
+
+    return guarded

@@ -1,45 +1,65 @@
 """What a defender does, measured by the true state: intrusions, fixes, decoys, wasted actions.
 
 An intrusion of a host begins when red gets a session on it and ends when blue removes the last one.
-User0, red's foothold, which blue cannot clear, is left out.
+Red's foothold, which blue cannot clear, is left out.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cagepool import _core
-from cagepool.evaluate.defenders import Defender, GameBatch
+from cagepool.policy.defenders import Defender, GameBatch
 from cagepool.runs.study_schema import BehaviorCounts
-from cagepool.sim.names import EXPLOITS, HOSTS, host_index
+from cagepool.scenarios import Layout, Scenario
+from cagepool.scenarios.vocabulary import RANKED_EXPLOITS
+from cagepool.sim.masks import action_table
+from cagepool.sim.names import EXPLOITS
+from cagepool.sim.scenario_tables import pack_scenarios
 from cagepool.types import Bools, Int64s
 
-_USER0 = host_index("User0")
-_OPERATIONAL = [index for index, host in enumerate(HOSTS) if host.startswith("Op_")]
-_ENTERPRISE = [index for index, host in enumerate(HOSTS) if host.startswith("Enterprise")]
-_KIND, _HOST, _, _ = (
-    np.array(column)
-    for column in zip(*map(_core.blue_action, range(_core.ACTION_COUNT)), strict=True)
-)
+_NO_HOST = -1
 # Ports as bits: red prefers a higher one (docs/rules.md, 1.4).
-_BY_RANK = (
-    *("SSHBruteForce", "BlueKeep", "EternalBlue", "HTTPRFI"),
-    *("HTTPSRFI", "SQLInjection", "HarakaRCE", "FTPDirectoryTraversal"),
-)
-_PORT_OF_EXPLOIT = np.array([1 << _BY_RANK.index(name) for name in EXPLOITS])
-_DECOY_PORTS = [opened for opened, _ in _core.ports_of_decoys()]
+_PORT_OF_EXPLOIT = np.array([1 << [*RANKED_EXPLOITS].index(name) for name in EXPLOITS])
+_DECOY_PORTS = np.array([opened for opened, _ in _core.ports_of_decoys()])
 _PORTS_OF_DECOYS = np.array(
     [
-        np.bitwise_or.reduce([port for bit, port in enumerate(_DECOY_PORTS) if decoys >> bit & 1])
-        if decoys
-        else 0
-        for decoys in range(256)
+        np.bitwise_or.reduce(_DECOY_PORTS[(decoys >> np.arange(len(_DECOY_PORTS)) & 1) == 1])
+        for decoys in range(1 << len(_DECOY_PORTS))
     ]
 )
-_GENUINE_PORTS = np.array([user | root for _, user, root in _core.host_services()])
 
 
-class BehaviorRecorder:
+class _Tables:
+    """What the counts need of the scenarios, by scenario and host or action."""
+
+    def __init__(self, scenarios: Sequence[Scenario], layout: Layout) -> None:
+        table = action_table(layout)
+        most = max(len(scenario.hosts) for scenario in scenarios)
+        self.kinds = np.array(
+            ["Decoy" if name.startswith("Decoy") else name for name in layout.kinds]
+        )[table.kinds]
+        self.host_counts = np.array([len(scenario.hosts) for scenario in scenarios])
+        self.foothold = np.array([scenario.entry for scenario in scenarios])
+        self.action_host = np.full((len(scenarios), len(table)), _NO_HOST)
+        self.is_open = np.zeros((len(scenarios), most), np.bool_)
+        self.is_gated = np.zeros((len(scenarios), most), np.bool_)
+        self.is_gate = np.zeros((len(scenarios), most), np.bool_)
+        for number, scenario in enumerate(scenarios):
+            host_of_slot = np.full(len(layout.slots) + 1, _NO_HOST)  # the last: no slot
+            host_of_slot[scenario.slots(layout)] = np.arange(len(scenario.hosts))
+            self.action_host[number] = host_of_slot[table.slots]
+            modes = np.array([scenario.modes[net] for net in scenario.subnet_of])
+            self.is_open[number, : len(modes)] = modes == "open"
+            self.is_gated[number, : len(modes)] = modes == "gated"
+            self.is_gate[number, [*scenario.gate]] = True
+        services = pack_scenarios(scenarios, layout)["services"].reshape(len(scenarios), -1, 8)
+        self.genuine_ports = services[:, :most, 1] | services[:, :most, 2]  # user, privileged
+
+
+class BehaviorRecorder(Defender):
     """A defender that plays as another one and counts what that one does.
 
     Call `counts` after the last game.
@@ -51,11 +71,13 @@ class BehaviorRecorder:
         self._totals: dict[str, int] = dict.fromkeys(BehaviorCounts.__struct_fields__, 0)
         self._batch: GameBatch | None = None
 
-    def begin(self, batch: GameBatch) -> None:
+    def begin(self, batch: int | GameBatch) -> None:
         """Begin with new games."""
+        assert not isinstance(batch, int)
         self._finish_games()
         self._batch = batch
-        shape = batch.games, _core.HOST_COUNT
+        self._tables = _Tables(batch.scenarios, batch.layout)
+        shape = batch.true_state["access"].shape
         self._step = 0
         self._started: Int64s = np.full(shape, -1, np.int64)  # step of the intrusion; -1: none
         self._was_privileged: Bools = np.zeros(shape, np.bool_)
@@ -63,13 +85,14 @@ class BehaviorRecorder:
         self._defender.begin(batch)
         self._before = batch.true_state.copy()
 
-    def act(self, batch: GameBatch) -> Int64s:
+    def act(self, observations: ArrayLike) -> Int64s:
         """Count the last step, then choose the actions of the next one."""
+        assert self._batch is not None
         if self._step:
-            self._count_step(batch)
-        self._before = batch.true_state.copy()
+            self._count_step(self._batch)
+        self._before = self._batch.true_state.copy()
         self._step += 1
-        return self._defender.act(batch)
+        return self._defender.act(observations)
 
     def counts(self) -> BehaviorCounts:
         """Counts over all games so far."""
@@ -89,39 +112,36 @@ class BehaviorRecorder:
             self._totals[name] += int(count)
 
     def _count_step(self, batch: GameBatch) -> None:
-        before, after = self._before, batch.true_state
-        actions = batch.moves["blue_action"]
-        kind, host = _KIND[actions], _HOST[actions]
-        games = np.arange(batch.games)
-        access = (before["access"] > 0)[games, host] & (host != _USER0)
-        removable = (before["user_seen"] > 0)[games, host] & (host != _USER0)
+        before, after, tables = self._before, batch.true_state, self._tables
+        actions, ids, games = batch.moves["blue_action"], batch.scenario_ids, np.arange(batch.games)
+        kind, host = tables.kinds[actions], tables.action_host[ids, actions]
+        is_other = (host != _NO_HOST) & (host != tables.foothold[ids])
+        access = (before["access"] > 0)[games, host] & is_other
+        removable = (before["user_seen"] > 0)[games, host] & is_other
         only_removable = removable & (
             (before["privileged"] + before["user_unseen"])[games, host] == 0
         )
-        restores, removes = kind == _core.BlueKind.RESTORE, kind == _core.BlueKind.REMOVE
+        restores, removes = kind == "Restore", kind == "Remove"
         self._fix(games, host, restores & access, "restore")
         self._fix(games, host, removes & only_removable, "remove")
-        self._track(after)
-        held = after["access"] > 0
-        held[:, _USER0] = False
-        decoys = kind == _core.BlueKind.DECOY
-        analyses = kind == _core.BlueKind.ANALYSE
-        found = (before["malware"] != 0)[games, host]
+        held = self._held(after)
+        self._track(after, held)
+        others = np.sum(tables.host_counts[ids] - 1)  # hosts other than the foothold
+        decoys, analyses = kind == "Decoy", kind == "Analyse"
+        found = (before["malware"] != 0)[games, host] & (host != _NO_HOST)
         self._add(
             games=batch.games if self._step == 1 else 0,
             steps=batch.games,
-            host_steps=batch.games * (_core.HOST_COUNT - 1),
-            clean_host_steps=batch.games * (_core.HOST_COUNT - 1) - np.count_nonzero(held),
+            host_steps=others,
+            clean_host_steps=others - np.count_nonzero(held),
             restores=np.count_nonzero(restores),
             useful_restores=np.count_nonzero(restores & access),
             removes=np.count_nonzero(removes),
             useful_removes=np.count_nonzero(removes & removable),
             decoys=np.count_nonzero(decoys),
-            decoy_hits=np.count_nonzero(_decoy_hits(batch)),
+            decoy_hits=np.count_nonzero(_decoy_hits(batch, self._tables)),
             exploits=np.count_nonzero(batch.moves["red_kind"] == _core.RedKind.EXPLOIT),
-            idle_steps=np.count_nonzero(
-                (kind == _core.BlueKind.SLEEP) | (kind == _core.BlueKind.MONITOR)
-            ),
+            idle_steps=np.count_nonzero(np.isin(kind, ("Sleep", "Monitor"))),
             actions_without_effect=np.count_nonzero(
                 (restores & ~access)
                 | (removes & ~removable)
@@ -135,10 +155,15 @@ class BehaviorRecorder:
         ended[games[fixes], host[fixes]] = True
         self._end_intrusions(ended & (self._started >= 0), by)
 
-    def _track(self, after: Any) -> None:
+    def _held(self, after: Any) -> Bools:
+        """Hosts on which red has a session, without its foothold."""
+        assert self._batch
+        held: Bools = after["access"] > 0
+        held[np.arange(len(held)), self._tables.foothold[self._batch.scenario_ids]] = False
+        return held
+
+    def _track(self, after: Any, held: Bools) -> None:
         """Begin intrusions, and note what the sessions of those that go on allow."""
-        held = after["access"] > 0
-        held[:, _USER0] = False
         self._started[held & (self._started < 0)] = self._step
         self._was_privileged |= held & (after["privileged"] > 0)
         self._was_removable |= held & (after["user_seen"] > 0)
@@ -161,14 +186,17 @@ class BehaviorRecorder:
         self._was_removable[ended] = False
 
 
-def _decoy_hits(batch: GameBatch) -> Bools:
+def _decoy_hits(batch: GameBatch, tables: _Tables) -> Bools:
     """Games whose last step was an exploit of a decoy."""
-    moves, state = batch.moves, batch.true_state
-    games, target = np.arange(batch.games), moves["red_target"]
+    moves, state, ids = batch.moves, batch.true_state, batch.scenario_ids
+    games = np.arange(batch.games)
     tried = (moves["red_kind"] == _core.RedKind.EXPLOIT) & (moves["exploit"] >= 0)
+    target = np.where(tried, moves["red_target"], 0)
     failed = tried & (moves["red_success"] == 0)
     port = _PORT_OF_EXPLOIT[moves["exploit"]]
-    opened = _PORTS_OF_DECOYS[state["decoys"][games, target] & 255] & ~_GENUINE_PORTS[target]
-    reachable = ~np.isin(target, _OPERATIONAL) | (state["access"][:, _ENTERPRISE] > 0).any(axis=1)
+    placed = _PORTS_OF_DECOYS[state["decoys"][games, target] & 255]
+    opened = placed & ~tables.genuine_ports[ids, target]
+    passes_gate = ((state["access"] > 0) & tables.is_gate[ids]).any(axis=1)
+    reachable = tables.is_open[ids, target] | (tables.is_gated[ids, target] & passes_gate)
     hits: Bools = failed & ((opened & port) != 0) & reachable
     return hits

@@ -1,30 +1,28 @@
 """Games step by step: recorded for the replay of the report, or as a transcript in words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.evaluate.defenders import Defender
-from cagepool.evaluate.network_scores import NetworkScores, network_seeds
 from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
 from cagepool.evaluate.statistics import GameStatistics
-from cagepool.runs.schema import GamesFile, RecordedGame, RecordedNetwork, RecordedTurn, Turn
-from cagepool.scenarios import CAGE2, Scenario
-from cagepool.sim import Batch, BeliefConfig, BeliefFilter
-from cagepool.sim.belief import BELIEF_REDS
-from cagepool.sim.names import HOSTS
-from cagepool.sim.network_layout import network_plan
-from cagepool.sim.red_observation import red_knowledge
-from cagepool.sim.render import (
+from cagepool.policy.defenders import Defender
+from cagepool.render.game import (
     game_scenario,
     host_states,
     last_moves,
     last_targets,
     observed_hosts,
 )
+from cagepool.render.plan import scenario_plan
+from cagepool.runs.schema import GamesFile, RecordedGame, RecordedScenario, RecordedTurn, Turn
+from cagepool.scenarios import CAGE2, Layout, Scenario
+from cagepool.sim import Batch, BeliefConfig, BeliefFilter
+from cagepool.sim.belief import BELIEF_REDS
+from cagepool.sim.red_observation import red_knowledge
 from cagepool.types import Float64s
 
 
@@ -36,7 +34,8 @@ class TranscriptTurn(Turn, frozen=True, kw_only=True):
 
 def transcript(defender: Defender, trial: Trial, red: str) -> list[TranscriptTurn]:
     """Play the first game of a trial against one red."""
-    batch = start_games(trial, red, game_seeds(trial, red)[:1])
+    first = replace(trial, scenario=trial.scenarios[:1])
+    batch = start_games(first, red, game_seeds(first, red, *first.scenarios)[:1])
     return [
         TranscriptTurn(step=step - 1, **last_moves(batch, 0), observation=_observed_bits(batch))
         for step, _ in play_steps(defender, trial, batch)
@@ -53,12 +52,12 @@ def record_games(trial: Trial, statistics: Mapping[str, GameStatistics]) -> Game
         for red, played in statistics.items()
         for title, index in _typical_and_worst(played).items()
     ]
-    return GamesFile(hosts=list(HOSTS), edition=trial.edition, games=games)
+    return GamesFile(edition=trial.edition, games=games)
 
 
 def _typical_and_worst(statistics: GameStatistics) -> dict[str, int]:
-    """Indices of the median game and, if it is worse, of the worst one."""
-    totals = statistics.totals[: len(statistics.actions), -1]
+    """Indices of the median game and, if it is worse, of the worst one, over all scenarios."""
+    totals = statistics.totals[:, :, -1].ravel()[: len(statistics.actions)]
     by_total = np.argsort(totals, kind="stable")
     typical, worst = int(by_total[len(by_total) // 2]), int(by_total[0])
     indices = {"typical": typical}
@@ -70,24 +69,26 @@ def _typical_and_worst(statistics: GameStatistics) -> dict[str, int]:
 def _record_game(
     trial: Trial, red: str, title: str, index: int, statistics: GameStatistics
 ) -> RecordedGame:
-    seed = game_seeds(trial, red)[index : index + 1]
-    batch = start_games(trial, red, seed)
+    episode, number = divmod(index, len(trial.scenarios))
+    scenario = trial.scenarios[number]
+    seed = game_seeds(trial, red, scenario)[episode : episode + 1]
+    layout = trial.layout or Layout.of(trial.scenarios)
+    batch = start_games(replace(trial, scenario=scenario, layout=layout), red, seed)
+    where = "" if scenario == CAGE2 else f" on {scenario.name}"
     return RecordedGame(
-        title=f"{title} game against {red}",
+        title=f"{title} game against {red}{where}",
         red=red,
         seed=int(seed[0]),
-        total=float(statistics.totals[index, -1]),
-        network=recorded_network(game_scenario(batch, 0)),
+        total=float(statistics.totals[episode, number, -1]),
+        scenario=recorded_scenario(scenario),
         turns=record_turns(batch, statistics.actions[index]),
     )
 
 
-def recorded_network(scenario: Scenario) -> RecordedNetwork | None:
-    """What the replay needs to draw a scenario; None for the built-in network."""
-    if scenario == CAGE2:
-        return None
-    plan = network_plan(scenario)
-    return RecordedNetwork(
+def recorded_scenario(scenario: Scenario) -> RecordedScenario:
+    """What the replay needs to draw a scenario."""
+    plan = scenario_plan(scenario)
+    return RecordedScenario(
         name=scenario.name,
         hash=scenario.hash,
         hosts=list(scenario.hosts),
@@ -99,46 +100,8 @@ def recorded_network(scenario: Scenario) -> RecordedNetwork | None:
     )
 
 
-def record_network_games(defender: Defender, trial: Trial, scores: NetworkScores) -> GamesFile:
-    """Record one game against each red on the networks of the median and of the worst total.
-
-    Each is the first game of the trial on that network.
-    """
-    games = []
-    for red, cells in scores.cells.items():
-        by_total = np.argsort(cells.sum(axis=1), kind="stable").tolist()
-        for number in dict.fromkeys([by_total[len(by_total) // 2], by_total[0]]):
-            network = trial.scenarios[number]
-            alone = replace(trial, scenarios=(network,))
-            batch = start_games(alone, red, network_seeds(trial, red, network)[:1])
-            title = f"{network.name} against {red}"
-            games.append(record_defender(defender, batch, trial.max_steps, title))
-    return GamesFile(hosts=list(HOSTS), edition=trial.edition, games=games)
-
-
-def record_defender(defender: Defender, batch: Batch, steps: int, title: str) -> RecordedGame:
-    """Play a defender in a batch of one game that has just begun, on any network.
-
-    Args:
-        defender: The defender.
-        batch: The game.
-        steps: Steps to play.
-        title: Title of the game in the replay.
-    """
-    defender.begin(batch)
-    turns = _record(batch, (int(defender.act(batch)[0]) for _ in range(steps)))
-    network = recorded_network(game_scenario(batch, 0))
-    total = sum(turn.reward for turn in turns)
-    return RecordedGame(title=title, total=total, network=network, turns=turns)
-
-
 def record_turns(batch: Batch, actions: NDArray[np.integer]) -> list[RecordedTurn]:
     """Play actions of blue in a batch of one game that has just begun, and record each step."""
-    return _record(batch, map(int, actions))
-
-
-def _record(batch: Batch, actions: Iterable[int]) -> list[RecordedTurn]:
-    """Record one step per action; an action may depend on the game after the last one."""
     turns = []
     belief = _belief_filter(batch)
     for step, action in enumerate(actions):
@@ -155,7 +118,7 @@ def _record(batch: Batch, actions: Iterable[int]) -> list[RecordedTurn]:
 
 
 def _belief_filter(batch: Batch) -> BeliefFilter | None:
-    """Filter of blue's exact belief, which there is for the built-in network only."""
+    """Filter of blue's exact belief, which there is for CAGE-2 only."""
     if batch.scenarios != (CAGE2,):
         return None
     settings = batch.config

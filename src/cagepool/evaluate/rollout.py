@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from cagepool import _core
-from cagepool.evaluate.defenders import Defender, GameBatch
-from cagepool.scenarios import Layout, Scenario, resolve_scenarios
-from cagepool.sim import Batch, BatchConfig, orders
-from cagepool.sim.names import edition_code, red_bitmask
+from cagepool.errors import check_at_least
+from cagepool.policy.defenders import Defender, GameBatch
+from cagepool.scenarios import CAGE2, Layout, Scenario, resolve_scenarios
+from cagepool.sim import Batch, BatchConfig
+from cagepool.sim.names import red_bitmask
+from cagepool.sim.settings import SharedSettings
 from cagepool.types import Float64s, Seeds
 
 OFFICIAL_LENGTHS = (30, 50, 100)
@@ -20,11 +21,7 @@ GAMES_AT_ONCE = 10_000
 
 
 def load_scenarios(names: str) -> tuple[Scenario, ...]:
-    """Scenarios of files, folders and suites, joined by commas.
-
-    Raises:
-        ValueError: one of them does not exist or cannot be played.
-    """
+    """Scenarios of files, folders and suites, joined by commas."""
     return resolve_scenarios([name.strip() for name in names.split(",")])
 
 
@@ -37,42 +34,24 @@ def ignore_progress(_games: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
-    """Settings of the games that a defender is scored on."""
+class Trial(SharedSettings):
+    """Settings of the games that a defender is scored on, against reds that are named apart.
+
+    Game i plays scenario i modulo their number. Scores of different editions must not be compared.
+    """
 
     episodes: int = 1000
-    """Games per red."""
-    max_steps: int = OFFICIAL_LENGTHS[-1]
-    """Steps per game."""
-    edition: str = "2.1"
-    """Edition of the game; scores of different editions must not be compared."""
-    green: bool = False
-    """Whether GreenAgent scans hosts."""
+    """Games per scenario and red."""
     seed: int = 0
     """Random seed; the games of a short trial are the first games of a longer one."""
-    scenarios: tuple[Scenario, ...] = ()
-    """Networks; game i plays network i modulo their number. None: the built-in one."""
-    layout: Layout | None = None
-    """Host slots and actions that the defender needs; none: those of the scenarios."""
-    order: str | None = None
-    """Workflow order with which compliance is measured; none: not measured."""
-    knowledge: Literal["true", "observed"] = "true"
-    """Whether threatened hosts are found by red's true access or by blue's table."""
-    definition: Literal["host", "seed"] = "host"
-    """Compliance as specified, or by the older definition."""
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        edition_code(self.edition)
-        if self.order is not None:
-            orders.parse_order(self.order)
+        super().__post_init__()
         if not 2 <= self.episodes <= MAX_EPISODES:
             limits = f"from 2, which a standard error needs, to {MAX_EPISODES}"
             raise ValueError(f"episodes must be {limits}, got {self.episodes}")
-        if not 1 <= self.max_steps <= _core.MAX_STEPS:
-            raise ValueError(f"max_steps must be from 1 to {_core.MAX_STEPS}, got {self.max_steps}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        check_at_least("seed", self.seed, 0)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -114,26 +93,27 @@ class NativeEngine:
         yield lambda seeds: start_games(trial, red, seeds)
 
 
-def game_seeds(trial: Trial, red: str) -> Seeds:
-    """Seeds of the games against one red; each red has other seeds."""
-    sequence = np.random.SeedSequence(trial.seed, spawn_key=(red_bitmask(red),))
+def game_seeds(trial: Trial, red: str, scenario: Scenario = CAGE2) -> Seeds:
+    """Seeds of one scenario's games against one red; each red and scenario has its own stream.
+
+    With shared seeds, red's draws would agree between scenarios, and so would the errors of means.
+    """
+    stream = () if scenario == CAGE2 else (int(scenario.hash[:8], 16),)
+    sequence = np.random.SeedSequence(trial.seed, spawn_key=(red_bitmask(red), *stream))
     return np.random.PCG64(sequence).random_raw(trial.episodes)
+
+
+def spread_evenly(scenarios: tuple[Scenario, ...], count: int) -> tuple[Scenario, ...]:
+    """At most `count` of the scenarios, evenly spread over all of them."""
+    if len(scenarios) <= count:
+        return scenarios
+    return tuple(scenarios[number * len(scenarios) // count] for number in range(count))
 
 
 def start_games(trial: Trial, red: str, seeds: Seeds) -> Batch:
     """Start one native game per seed."""
-    config = BatchConfig(
-        red=red,
-        edition=trial.edition,
-        green=trial.green,
-        max_steps=trial.max_steps,
-        order=trial.order,
-        knowledge=trial.knowledge,
-        definition=trial.definition,
-        scenario=trial.scenarios or None,
-        layout=trial.layout if trial.scenarios else None,
-        autoreset="disabled",
-    )
+    layout = None if trial.layout == Layout.of(trial.scenarios) else trial.layout
+    config = BatchConfig.of(trial, red=red, layout=layout, autoreset="disabled")
     batch = Batch(len(seeds), config)
     batch.reset(seeds)
     return batch
@@ -150,7 +130,7 @@ def play_steps(
     defender.begin(batch)
     totals = np.zeros(batch.games)
     for step in range(1, trial.max_steps + 1):
-        batch.step(defender.act(batch))
+        batch.step(defender.act(batch.observations))
         totals += batch.rewards
         yield step, np.round(totals, 1)  # rewards are whole tenths: no rounding error adds up
 
@@ -158,7 +138,7 @@ def play_steps(
 def episode_totals(
     defender: Defender, trial: Trial, red: str, on_progress: OnProgress = ignore_progress
 ) -> Float64s:
-    """Play the games of a trial against one red; total rewards, (episode, length)."""
+    """Play `trial.episodes` games against one red, over all scenarios; (episode, length)."""
     totals = np.empty((trial.episodes, len(trial.lengths)))
     seeds = game_seeds(trial, red)
     for first in range(0, trial.episodes, GAMES_AT_ONCE):

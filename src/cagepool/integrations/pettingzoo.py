@@ -7,7 +7,8 @@ import numpy as np
 
 from cagepool import _optional
 from cagepool.envs import Cage2Env
-from cagepool.envs.cage2_env import METADATA, GameSettings, RenderedGame, RenderMode
+from cagepool.envs.settings import EnvKeywords
+from cagepool.envs.single import METADATA, RenderedGame
 from cagepool.sim.red_observation import red_observations, red_space
 
 with _optional.require("cagepool.integrations.pettingzoo", "pettingzoo", "pettingzoo"):
@@ -32,14 +33,8 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo
 
     metadata: dict[str, Any] = {**METADATA, "name": "cagepool_cage2_v0", "is_parallelizable": True}  # noqa: RUF012 - PettingZoo's form
 
-    def __init__(
-        self, *, render_mode: RenderMode | None = None, **settings: Unpack[GameSettings]
-    ) -> None:
-        """Make the game.
-
-        Args:
-            render_mode: `ansi`, `rgb_array` or None.
-            settings: See `sim.BatchConfig`; `red` is not accepted.
+    def __init__(self, **settings: Unpack[EnvKeywords]) -> None:
+        """Make the game with settings of `cagepool.make` other than `red`.
 
         Raises:
             ValueError: `red` is given, or a setting has an unknown value.
@@ -47,8 +42,8 @@ class parallel_env(ParallelEnv):  # type: ignore[misc] # noqa: N801 - PettingZoo
         if settings.get("red", "given") != "given":
             raise ValueError(f"red is played by its own agent here, got red={settings['red']!r}")
         settings["red"] = "given"
-        self._game = Cage2Env(render_mode=render_mode, **settings)
-        self.render_mode = render_mode
+        self._game = Cage2Env(**settings)
+        self.render_mode = self._game.render_mode
         self.possible_agents = [BLUE, RED]
         self.agents: list[str] = []
         red = red_space(self._game.batch)

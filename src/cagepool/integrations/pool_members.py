@@ -8,10 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
 
-from cagepool.envs.cage2_env import RenderedGame
-from cagepool.envs.env_fns import AnyEnv, EnvFn
-from cagepool.envs.make import AnyVectorEnv
 from cagepool.envs.native import NativeVectorEnv
+from cagepool.envs.single import RenderedGame
+from cagepool.envs.vector_args import AnyEnv, AnyVectorEnv, EnvFn
 from cagepool.types import Bools, Observations, Records
 
 WrapperClass: TypeAlias = type[gym.Wrapper[Any, Any, Any, Any]]
@@ -124,11 +123,7 @@ class PoolMembers:
     def query(
         self, envs: Sequence[int], verb: str, name: Any, *arguments: Any, **keywords: Any
     ) -> list[Any]:
-        """Query these environments; returns their answers in the same order.
-
-        Raises:
-            AttributeError: an environment lacks the attribute.
-        """
+        """Query these environments; returns their answers in the same order."""
         query = Query(frozenset(envs), verb, name, arguments, keywords)
         if self._games is not None:
             answers = {env: _answer(self._games[env], query) for env in envs}

@@ -4,7 +4,6 @@ One env runner has one vector environment of native games, not one process per g
 """
 
 import logging
-import os
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping
@@ -15,15 +14,18 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 from gymnasium.spaces import Discrete, Space
+from numpy.typing import ArrayLike
 
 from cagepool import _core, _optional
-from cagepool.envs.cage2_env import Cage2Env
-from cagepool.envs.native import NativeVectorEnv, VectorSettings
+from cagepool._machine import usable_cores
+from cagepool.envs.native import NativeVectorEnv
+from cagepool.envs.settings import NativeKeywords, read_settings
+from cagepool.envs.single import Cage2Env
 from cagepool.envs.vector_args import Seed
-from cagepool.evaluate.defenders import GameBatch
-from cagepool.evaluate.resolve import ResolvedPolicy
+from cagepool.errors import check_at_least
+from cagepool.policy.defenders import Defender, GameBatch, cage2_games
 from cagepool.sim.batch import BatchConfig
-from cagepool.types import Infos, Int64s, Observations
+from cagepool.types import Arrays, Infos, Int64s, Observations
 
 REQUIRED = (
     "ray", "torch", "tree", "lz4", "ormsgpack", "pandas", "pyarrow", "pydantic", "scipy",
@@ -56,7 +58,7 @@ def ppo_config(
     *,
     fragment: int = 100,
     seed: int | None = None,
-    **game: Unpack[VectorSettings],
+    **game: Unpack[NativeKeywords],
 ) -> PPOConfig:
     """A configuration that is ready for `build_algo()`; more can be set before.
 
@@ -65,7 +67,7 @@ def ppo_config(
         n_envs: Games per env runner.
         fragment: Steps per game between two updates; all steps together are one batch.
         seed: Random seed; None: a random one.
-        game: The game, see `sim.BatchConfig`: `red`, `max_steps`, `edition` and so on.
+        game: Settings of the games, see `cagepool.make_vec`: `red`, `max_steps` and so on.
 
     Raises:
         ValueError: a setting is out of range or has an unknown value.
@@ -162,12 +164,12 @@ def _set_training(config: PPOConfig, batch_size: int) -> PPOConfig:
     )
 
 
-def _check_settings(n_env_runners: int, n_envs: int, fragment: int, game: VectorSettings) -> None:
+def _check_settings(n_env_runners: int, n_envs: int, fragment: int, game: NativeKeywords) -> None:
     """Raise here what every env runner would otherwise raise in its own process."""
-    minima = {"n_env_runners": (n_env_runners, 0), "n_envs": (n_envs, 1), "fragment": (fragment, 1)}
-    for name, (value, minimum) in minima.items():
-        if value < minimum:
-            raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    check_at_least("n_env_runners", n_env_runners, 0)
+    check_at_least("n_envs", n_envs, 1)
+    check_at_least("fragment", fragment, 1)
+    read_settings(game, ("n_envs", *NativeKeywords.__annotations__))
     red = game.get("red", "")
     if "given" in ([red] if isinstance(red, str) else red):
         raise ValueError("red must be one that plays by itself, got 'given'")
@@ -179,20 +181,16 @@ def _check_settings(n_env_runners: int, n_envs: int, fragment: int, game: Vector
 
 def _cpus_per_runner(n_env_runners: int) -> float:
     """CPUs per env runner: one, or an equal share of all but the learner's."""
-    cpus = ray.cluster_resources()["CPU"] if ray.is_initialized() else os.cpu_count() or 1
+    cpus = ray.cluster_resources()["CPU"] if ray.is_initialized() else usable_cores()
     share = max(1, cpus - 1) / max(1, n_env_runners)
     return min(1.0, floor(share * 10_000) / 10_000)  # Ray's resolution is 1/10,000 CPU
 
 
-def resolve_checkpoint(folder: Path) -> ResolvedPolicy:
+def load_checkpoint(folder: Path) -> Defender:
     """Load the policy of a checkpoint that `Algorithm.save_to_path` or Tune has written.
 
     A checkpoint consists of pickles, and unpickling can run any code: read only checkpoints from
     people whom you trust.
-
-    Raises:
-        ValueError: the checkpoint is damaged, or its policy does not play CAGE-2 from the 52
-            values of an observation.
     """
     try:
         with suppress_warnings():
@@ -209,44 +207,59 @@ def resolve_checkpoint(folder: Path) -> ResolvedPolicy:
             f"a policy must see what blue sees, that of {folder} has connectors in between"
         )
     game = settings.get("env_config", {})
-    return ResolvedPolicy(
-        name=folder.resolve().name,
-        defender=ModuleDefender(module),
-        kind="policy",
-        trained_on=_if_string(game.get("edition", BatchConfig.edition)),
-        order=_if_string(game.get("order")),
-        knowledge=game.get("knowledge", BatchConfig.knowledge),
-        definition=game.get("definition", BatchConfig.definition),
-    )
+    defender = ModuleDefender(module)
+    defender.name = folder.resolve().name
+    defender.trained_on = _if_string(game.get("edition", BatchConfig.edition))
+    defender.order = _if_string(game.get("order"))
+    defender.knowledge = game.get("knowledge", BatchConfig.knowledge)
+    defender.definition = game.get("definition", BatchConfig.definition)
+    return defender
 
 
-class ModuleDefender:
+class ModuleDefender(Defender):
     """An RLModule as a defender of many games; recurrent modules keep their state."""
 
     def __init__(self, module: Any) -> None:
         """Take a module, which plays greedily."""
         self._module = module
 
-    def begin(self, batch: GameBatch) -> None:
+    def begin(self, games: int | GameBatch) -> None:
         """Start an episode in every game."""
+        count = cage2_games(games, self.name)
         initial = self._module.get_initial_state() if self._module.is_stateful() else {}
-        self._state = tree.map_structure(
-            lambda value: torch.as_tensor(value).expand(batch.games, *value.shape), initial
+        self._state = self._initial = tree.map_structure(
+            lambda value: torch.as_tensor(value).expand(count, *value.shape), initial
         )
 
     @torch.no_grad()
-    def act(self, batch: GameBatch) -> Int64s:
+    def act(self, observations: ArrayLike) -> Int64s:
         """The most probable action per game."""
-        observations = torch.from_numpy(batch.observations.astype(np.float32))
+        rows = torch.from_numpy(np.array(observations, np.float32))
         if self._state:  # recurrent modules expect sequences, here of one step
-            inputs = {Columns.OBS: observations[:, None], Columns.STATE_IN: self._state}
+            inputs = {Columns.OBS: rows[:, None], Columns.STATE_IN: self._state}
         else:
-            inputs = {Columns.OBS: observations}
+            inputs = {Columns.OBS: rows}
         outputs = self._module.forward_inference(inputs)
         self._state = outputs.get(Columns.STATE_OUT, {})
-        logits = outputs[Columns.ACTION_DIST_INPUTS].reshape(batch.games, -1)
+        logits = outputs[Columns.ACTION_DIST_INPUTS].reshape(len(rows), -1)
         actions: Int64s = logits.argmax(1).numpy()
         return actions
+
+    def reset(self, ids: ArrayLike) -> None:
+        """Start an episode in these games."""
+        games = torch.from_numpy(np.asarray(ids, np.int64))
+        self._state = tree.map_structure(
+            lambda now, first: now.index_copy(0, games, first[games]), self._state, self._initial
+        )
+
+    def state(self) -> Arrays:
+        """Recurrent states of all games."""
+        return {f"state_{i}": x.numpy().copy() for i, x in enumerate(tree.flatten(self._state))}
+
+    def restore(self, state: Arrays) -> None:
+        """Continue from what `state` returned."""
+        arrays = [torch.from_numpy(state[f"state_{i}"].copy()) for i in range(len(state))]
+        self._state = tree.unflatten_as(self._initial, arrays)
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:

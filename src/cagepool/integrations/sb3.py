@@ -1,38 +1,40 @@
 """Vector environments and defenders for Stable-Baselines3."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from inspect import Parameter, signature
+from inspect import signature
 from time import perf_counter
-from typing import Any, Protocol, TypeVar, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
 from cagepool import _optional
-from cagepool.envs.env_fns import EnvSource, is_cage2, make_env_fns
 from cagepool.envs.feature_wrapper import FeatureVectorEnv
 from cagepool.envs.make import (
-    AnyVectorEnv,
     Backend,
-    MakeSettings,
+    EnvSource,
+    is_cage2,
+    make_env_fns,
     make_vec,
     split_worker_settings,
 )
 from cagepool.envs.native import NativeVectorEnv
-from cagepool.envs.space_tree import Tree, map_tree
-from cagepool.envs.vector_args import rename_aliases
-from cagepool.evaluate import Defender
-from cagepool.evaluate.defenders import GameBatch
+from cagepool.envs.settings import VecKeywords, env_count, rename_aliases
+from cagepool.envs.spaces import Tree, map_tree
+from cagepool.envs.vector_args import AnyVectorEnv
 from cagepool.integrations.pool_members import (
     RESET_OPTIONS,
     IndexedEnv,
     PoolMembers,
     WrapperClass,
 )
+from cagepool.policy import Defender
+from cagepool.policy.policy import EncodedDefender
 from cagepool.scenarios import CAGE2, resolve_scenarios
 from cagepool.sim.batch import BatchConfig
-from cagepool.sim.features import FeatureConfig, FeatureEncoder
-from cagepool.types import Bools, Bytes, Float32s, Infos, Int64s
+from cagepool.sim.encoder import FeatureConfig, FeatureEncoder, GameScenarios
+from cagepool.sim.settings import DEFAULT_MAX_STEPS
+from cagepool.types import Bools, Infos, Int64s
 
 with _optional.require("cagepool.integrations.sb3", "sb3", "stable_baselines3"):
     from stable_baselines3.common.monitor import Monitor
@@ -47,36 +49,21 @@ _MASKS_METHOD = "action_masks"  # method that sb3-contrib calls, and argument of
 _RESTART_KEYS = ("restarted", "fault")  # infos of an environment that a worker restarted
 _FIXED_SETTINGS = ("autoreset", "copy", "statistics")  # of `make_vec`; a `VecEnv` needs its own
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def _with_settings_of_make_vec(function: Function) -> Function:
-    """Show the settings of `make_vec` with their defaults in the signature of the function."""
-    own = signature(function).parameters
-    named = [
-        parameter
-        for name, parameter in signature(make_vec).parameters.items()
-        if parameter.kind is Parameter.KEYWORD_ONLY and name not in (*own, *_FIXED_SETTINGS)
-    ]
-    *before, more = own.values()
-    shown = signature(function).replace(parameters=[*before, *named, more])
-    vars(function)["__signature__"] = shown
-    return function
-
-
-@_with_settings_of_make_vec
 def make(
-    num_envs: int,
+    num_envs: int | None = None,
     *,
+    n_envs: int | None = None,
     env: EnvSource = None,
     backend: Backend = "auto",
     inputs: FeatureConfig | None = None,
-    **settings: Unpack[MakeSettings],
+    **settings: Unpack[VecKeywords],
 ) -> "PoolVecEnv":
     """Make many environments as one `VecEnv`.
 
     Args:
-        num_envs: Number of environments.
+        num_envs: Number of environments; also as `n_envs`.
+        n_envs: Other name of `num_envs`.
         env: See `make_vec`; None for CAGE-2.
         backend: See `make_vec`.
         inputs: Policy features and action subset of our trainer, instead of CAGE-2's 52 values and
@@ -94,8 +81,8 @@ def make(
     horizon = int(np.max(keywords.get("max_steps", BatchConfig.max_steps)))
     scenario = keywords.get("scenario")
     if inputs is not None and scenario is not None and {*resolve_scenarios(scenario)} != {CAGE2}:
-        raise ValueError("inputs are features of CAGE-2's network, got another scenario")
-    envs = _make_pool(num_envs, env, backend, keywords)
+        raise ValueError("inputs need CAGE-2, got another scenario")
+    envs = _make_pool(env_count(num_envs, n_envs), env, backend, keywords)
     if inputs is not None:
         envs = cast("AnyVectorEnv", FeatureVectorEnv(envs, inputs, max_steps=horizon))
     return PoolVecEnv(envs)
@@ -113,7 +100,9 @@ def _make_pool(
     return cast("AnyVectorEnv", make_envs(env=indexed, backend=backend, **pool_settings))
 
 
-def defender(model: Any, inputs: FeatureConfig | None = None, *, max_steps: int = 100) -> Defender:
+def defender(
+    model: Any, inputs: FeatureConfig | None = None, *, max_steps: int = DEFAULT_MAX_STEPS
+) -> Defender:
     """Wrap a trained model as a defender that plays greedily, for `cagepool.evaluate`.
 
     Args:
@@ -121,14 +110,7 @@ def defender(model: Any, inputs: FeatureConfig | None = None, *, max_steps: int 
         inputs: The `inputs` of its environments.
         max_steps: The `max_steps` of its environments, for the feature `time_left`.
     """
-    is_maskable = _MASKS_METHOD in signature(model.predict).parameters
-
-    def choose(features: Float32s, masks: Bytes) -> Int64s:
-        keywords = {_MASKS_METHOD: masks.astype(np.bool_)} if is_maskable else {}
-        choices: Int64s = model.predict(features, deterministic=True, **keywords)[0]
-        return choices
-
-    return FeatureDefender(choose, inputs or PLAIN_FEATURES, max_steps=max_steps)
+    return ModelDefender(model, inputs or PLAIN_FEATURES, max_steps=max_steps)
 
 
 class PoolVecEnv(VecEnv):
@@ -276,35 +258,21 @@ def _copy_row(tree: Tree, index: int) -> Tree:
     return map_tree(lambda array: array[index].copy(), tree)
 
 
-class ChoiceFunction(Protocol):
-    """A policy without state of its own."""
+class ModelDefender(EncodedDefender):
+    """A model without state of its own, which plays greedily and sees features of an encoder."""
 
-    def __call__(self, features: Float32s, masks: Bytes, /) -> Int64s:
-        """Return one choice per game, from rows of features and of action masks."""
-
-
-class FeatureDefender:
-    """Defender that plays a policy in many games and encodes the policy's features."""
-
-    def __init__(self, choose: ChoiceFunction, features: FeatureConfig, *, max_steps: int) -> None:
-        """Take a policy with the features and the horizon of its training."""
-        self._choose = choose
+    def __init__(self, model: Any, features: FeatureConfig, *, max_steps: int) -> None:
+        """Take a model with the features and the horizon of its training."""
+        self._model = model
+        self._is_maskable = _MASKS_METHOD in signature(model.predict).parameters
         self._config = features
         self._max_steps = max_steps
 
-    def begin(self, batch: GameBatch) -> None:
-        """Start an episode in every game."""
-        self._encoder = FeatureEncoder(self._config, batch.games, horizon=self._max_steps)
-        self._features: Float32s = np.zeros((batch.games, self._encoder.size), np.float32)
-        self._masks: Bytes = np.zeros((batch.games, self._encoder.n_choices), np.uint8)
-        self._last_actions: Int64s | None = None
+    def _make_encoder(self, games: GameScenarios) -> FeatureEncoder:
+        return FeatureEncoder(self._config, games.games, horizon=self._max_steps)
 
-    def act(self, batch: GameBatch) -> Int64s:
-        """One action per game."""
-        observations = np.ascontiguousarray(batch.observations, np.float32)
-        if self._last_actions is not None:
-            self._encoder.update(self._last_actions, observations)
-        self._encoder.encode(observations, self._features, self._masks)
-        choices = self._choose(self._features, self._masks)
-        self._last_actions = self._encoder.action_indices[choices]
-        return self._last_actions
+    def _choose(self) -> Int64s:
+        masks = {} if self._masks is None else {_MASKS_METHOD: self._masks.astype(np.bool_)}
+        keywords = masks if self._is_maskable else {}
+        choices: Int64s = self._model.predict(self._rows, deterministic=True, **keywords)[0]
+        return choices

@@ -6,12 +6,12 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cagepool import _core, _optional
-from cagepool.evaluate.defenders import Defender, GameBatch
-from cagepool.evaluate.resolve import ResolvedPolicy
 from cagepool.integrations import sb3
-from cagepool.types import Int64s
+from cagepool.policy.defenders import Defender, GameBatch, cage2_games
+from cagepool.types import Arrays, Int64s
 
 with _optional.require("a model of Stable-Baselines3", "sb3", "stable_baselines3", "sb3_contrib"):
     import sb3_contrib
@@ -31,15 +31,11 @@ _ALGORITHMS: tuple[tuple[str, Any], ...] = (
 )
 
 
-def resolve_model(path: Path) -> ResolvedPolicy:
+def load_model(path: Path) -> Defender:
     """Load the policy of a file that `model.save` has written.
 
     The file contains pickles, and unpickling can run any code: load only files from people whom you
     trust.
-
-    Raises:
-        ValueError: the file is damaged, or its policy does not play CAGE-2 from the 52 values of
-            an observation.
     """
     algorithm = _find_algorithm(path)
     try:
@@ -50,30 +46,48 @@ def resolve_model(path: Path) -> ResolvedPolicy:
     _check_spaces(path, model)
     is_recurrent = algorithm is sb3_contrib.RecurrentPPO
     defender: Defender = RecurrentDefender(model) if is_recurrent else sb3.defender(model)
-    return ResolvedPolicy(path.name, defender, "policy")
+    defender.name = path.name
+    return defender
 
 
-class RecurrentDefender:
-    """A model of RecurrentPPO as a defender of many games."""
+class RecurrentDefender(Defender):
+    """A model of RecurrentPPO as a defender of many games, which plays greedily."""
 
     def __init__(self, model: Any) -> None:
-        """Take a model, which plays greedily."""
+        """Take a model."""
         self._model = model
 
-    def begin(self, batch: GameBatch) -> None:
+    def begin(self, games: int | GameBatch) -> None:
         """Start an episode in every game."""
         self._state: Any = None
-        self._starts = np.ones(batch.games, np.bool_)
+        self._starts = np.ones(cage2_games(games, self.name), np.bool_)
 
-    def act(self, batch: GameBatch) -> Int64s:
+    def act(self, observations: ArrayLike) -> Int64s:
         """The most probable action per game."""
-        observations = np.asarray(batch.observations, np.float32)
         actions, self._state = self._model.predict(
-            observations, state=self._state, episode_start=self._starts, deterministic=True
+            np.asarray(observations, np.float32),
+            state=self._state,
+            episode_start=self._starts,
+            deterministic=True,
         )
-        self._starts = np.zeros(batch.games, np.bool_)
+        self._starts = np.zeros_like(self._starts)
         choices: Int64s = actions
         return choices
+
+    def reset(self, ids: ArrayLike) -> None:
+        """Start an episode in these games."""
+        self._starts[np.asarray(ids, np.int64)] = True
+
+    def state(self) -> Arrays:
+        """Hidden and cell states, and the games that start."""
+        names = ("hidden", "cell")
+        states = {} if self._state is None else dict(zip(names, self._state, strict=True))
+        return {name: array.copy() for name, array in {**states, "starts": self._starts}.items()}
+
+    def restore(self, state: Arrays) -> None:
+        """Continue from what `state` returned."""
+        self._starts = state["starts"].copy()
+        self._state = (state["hidden"], state["cell"]) if "hidden" in state else None
 
 
 def _find_algorithm(path: Path) -> Any:

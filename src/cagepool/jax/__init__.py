@@ -3,10 +3,9 @@
 from cagepool import _optional
 
 with _optional.require("cagepool.jax", "jax", "jax"):
-    from cagepool.jax.compliance import order_array
     from cagepool.jax.env import Cage2, Params
     from cagepool.jax.features import Features, History
-    from cagepool.jax.game import State
+    from cagepool.jax.game import State, order_array
     from cagepool.jax.native import from_native, to_native
 
 __all__ = [

@@ -1,5 +1,6 @@
 """`Cage2`: CAGE Challenge 2 as a pure JAX environment with gymnax's interface."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -10,25 +11,78 @@ import numpy as np
 from jax import Array
 
 from cagepool import _core
-from cagepool.jax import bits, compliance, draws, rules
+from cagepool.jax import bits, draws, rules
 from cagepool.jax import scenario as sc
 from cagepool.jax.bits import Word, word
-from cagepool.jax.compliance import Fix
 from cagepool.jax.draws import RandomDraws
 from cagepool.jax.game import (
     GIVEN,
+    REDS,
+    Fix,
     Game,
     Replaceable,
     State,
+    alignment_reward,
+    count_fix,
     initial_game,
+    order_array,
     pack,
     select_game,
     unpack,
 )
 from cagepool.jax.rules import Rules
-from cagepool.jax.spaces import BoxSpace, DiscreteSpace
-from cagepool.sim.batch import COUNTERS
-from cagepool.sim.names import HOSTS, RED_AGENTS, edition_code, has_red_weights, red_class_names
+from cagepool.sim.compliance import COUNTERS
+from cagepool.sim.names import HOSTS, RED_AGENTS, has_red_weights, red_class_names
+from cagepool.sim.settings import SharedSettings
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Integers from 0 to n - 1."""
+
+    n: int
+    shape: tuple[int, ...] = ()
+    dtype: Any = jnp.int32
+
+    def sample(self, key: Array) -> Array:
+        """Sample uniformly."""
+        return jax.random.randint(key, self.shape, 0, self.n, self.dtype)
+
+    def contains(self, x: Array) -> Array:
+        """Whether a value is in the space."""
+        return (x >= 0) & (x < self.n)
+
+
+@dataclass(frozen=True)
+class Box:
+    """Arrays with values from `low` to `high`."""
+
+    low: float
+    high: float
+    shape: tuple[int, ...]
+    dtype: Any = jnp.float32
+
+    def sample(self, key: Array) -> Array:
+        """Sample uniformly."""
+        if jnp.issubdtype(self.dtype, jnp.integer):
+            return jax.random.randint(
+                key, self.shape, int(self.low), int(self.high) + 1, self.dtype
+            )
+        return jax.random.uniform(key, self.shape, self.dtype, self.low, self.high)
+
+    def contains(self, x: Array) -> Array:
+        """Whether an array is in the space."""
+        return jnp.all((x >= self.low) & (x <= self.high))
+
+
+# gymnax is not needed, but its programs may compare classes.
+BoxSpace: type[Any] = Box
+DiscreteSpace: type[Any] = Discrete
+with suppress(ImportError):
+    from gymnax.environments import spaces
+
+    BoxSpace, DiscreteSpace = spaces.Box, spaces.Discrete
+
 
 Info: TypeAlias = dict[str, Any]
 ACTION_COUNT = _core.ACTION_COUNT
@@ -41,11 +95,11 @@ OBSERVATION_SIZE = 4 * len(HOSTS)
 class Params(Replaceable):
     """Values that may be traced: `jax.vmap` over them plays games that differ."""
 
-    max_steps_in_episode: int | Array = 100
+    max_steps_in_episode: int | Array = SharedSettings.max_steps
     """Steps after which an episode is truncated, from 1 to 65535."""
     order: Array | None = None
     """Host types, most urgent first, (5,) indices of `HOST_TYPES`; see `order_array`."""
-    alignment: float | Array = 0.0
+    alignment: float | Array = SharedSettings.alignment
     """Weight of the alignment reward in `info["alignment"]`."""
 
     def __post_init__(self) -> None:
@@ -61,52 +115,45 @@ class Params(Replaceable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cage2:
+class Cage2(SharedSettings):
     """CAGE Challenge 2, equal to the core in every draw.
 
     `jax.random.PRNGKey(s)` plays the games of seed s of the core: `reset` is its first episode, and
     each reset inside of `step` its next one. The keys given to `step` are not used.
 
+    Settings are those of the core's games; with red `given`, an action is a pair: blue's and red's.
+    `max_steps`, `order` and `alignment` are the defaults of `Params`.
+
     An instance is hashable and holds no arrays; all methods are pure and can be transformed.
     """
 
-    red: str = "B_lineAgent"
-    """Red agent by class name or alias; `a+b` and `mix` draw one per episode. With `given`, an
-    action is a pair: blue's and red's."""
-    edition: str = "2.1"
-    """`2.1` or `leaderboard`."""
-    green: bool = False
-    """Whether GreenAgent scans hosts."""
     observation_dtype: Literal["float32", "uint8"] = "float32"
     """Type of the 52 values."""
-    order: str | None = None
-    """Workflow order whose compliance is counted; `Params` may have another. None: not counted."""
-    knowledge: Literal["true", "observed"] = "true"
-    """Threatened hosts: those with a red session, or those that blue's table reports."""
     session_capacity: int = 100
     """Longest episode with a given red, whose sessions are logged one by one; a longer one is
     truncated."""
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        names = red_class_names(self.red)
+        super().__post_init__()
+        for name in ("definition", "scenario", "scenario_per", "layout"):
+            if getattr(self, name) != getattr(SharedSettings, name):
+                raise ValueError(f"{name} must be the default in JAX, got {getattr(self, name)!r}")
         if has_red_weights(self.red):
             raise ValueError(f"red must have no weights in JAX, got {self.red!r}")
-        edition_code(self.edition)
         if self.observation_dtype not in ("float32", "uint8"):
             raise ValueError(
                 f"observation_dtype must be float32 or uint8, got {self.observation_dtype!r}"
             )
-        if self.knowledge not in ("true", "observed"):
-            raise ValueError(f"knowledge must be true or observed, got {self.knowledge!r}")
+        names = red_class_names(self.red)
+        if not {*names} <= {*REDS}:
+            raise ValueError(f"red must be of {', '.join(REDS)} in JAX, got {self.red!r}")
         if "given" in names and len(names) > 1:
             raise ValueError(f"a given red cannot be mixed with others, got {self.red!r}")
         if not 1 <= self.session_capacity < 2**16:
             raise ValueError(
                 f"session_capacity must be from 1 to 65535, got {self.session_capacity}"
             )
-        if self.order is not None:
-            compliance.order_array(self.order)
 
     @property
     def rules(self) -> Rules:
@@ -116,8 +163,9 @@ class Cage2:
 
     @property
     def default_params(self) -> Params:
-        """Episodes of 100 steps, and the order of the constructor."""
-        return Params(order=None if self.order is None else compliance.order_array(self.order))
+        """Length, order and alignment of the constructor."""
+        order = None if self.order is None else order_array(self.order)
+        return Params(max_steps_in_episode=self.max_steps, order=order, alignment=self.alignment)
 
     @property
     def name(self) -> str:
@@ -225,12 +273,13 @@ class Cage2:
             "user_unseen": _host_vector(game.unseen_counts),
             "malware": _mask_vector(game.malware),
             "compromised": _mask_vector(game.table_low) + 2 * _mask_vector(game.table_high),
-            "ot_running": np.uint32(1) - game.outage,
-            "ot_pid_known": game.ot_pid_known,
+            "ot_running": _mask_vector((np.uint32(1) - game.outage) << sc.OP_SERVER0),
+            "ot_pid_known": _mask_vector(game.ot_pid_known << sc.OP_SERVER0),
+            "mail_immune": _mask_vector(game.mail_immune << sc.USER3),
             "ot_service_known": game.ot_service_known,
-            "mail_immune": game.mail_immune,
             "red": game.red,
             "edition": game.leaderboard,
+            "scenario": jnp.zeros_like(game.red),
         }
 
     def action_space(self, params: Params | None = None) -> Any:
@@ -294,11 +343,11 @@ class Cage2:
             group, host = rules.decode_action(blue)
             fix = Fix((group == 1) | (group == 10), host)
             observed = self.knowledge == "observed"
-            counters = compliance.count_fix(before, fix, order, observed=observed)
+            counters = count_fix(before, fix, order, observed=observed)
             game = game._replace(counters=counters)
             assert before.counters is not None
             weight = jnp.asarray(params.alignment, jnp.float32)
-            info["alignment"] = compliance.alignment_reward(before.counters, counters, weight)
+            info["alignment"] = alignment_reward(before.counters, counters, weight)
             info["counters"] = counters
         return game, rules.reward(result.penalty), info
 
@@ -358,11 +407,7 @@ def _is_sequence(action: Any) -> bool:
 
 
 def _key_words(key: Array) -> Array:
-    """The two words of a key.
-
-    Raises:
-        ValueError: the key is of another generator, or there are several.
-    """
+    """The two words of a key."""
     data = key if key.dtype == jnp.uint32 else jax.random.key_data(key)
     if data.shape[-1] != 2:
         raise ValueError(

@@ -1,5 +1,6 @@
-"""Policy features and action masks as pure functions, equal to `sim.features.FeatureEncoder`."""
+"""Policy features and action masks as pure functions, equal to `sim.encoder.FeatureEncoder`."""
 
+from dataclasses import fields
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -10,9 +11,15 @@ from cagepool import _core
 from cagepool.jax import bits, rules
 from cagepool.jax import scenario as sc
 from cagepool.jax.bits import HostBytes, Word, only_if, word
-from cagepool.sim.features import FeatureConfig, action_set
+from cagepool.sim.encoder import FeatureConfig
+from cagepool.sim.masks import action_set
 from cagepool.sim.names import HOST_TYPES, HOSTS
 
+# Settings that may differ from their defaults; what training alone uses is ignored.
+_CHOICES = (
+    *("scan_memory", "decoys_placed", "last_action", "time_left", "order_input"),
+    *("actions", "action_masking", "critic_inputs"),
+)
 _DECOY_GROUPS = range(2, 10)  # of `rules.decode_action`
 _RESTORE_GROUP = 10
 _NO_GROUP = 11
@@ -44,9 +51,9 @@ class Features:
             horizon: Episode length behind the feature `time_left`.
         """
         self.config = config or FeatureConfig()
-        for name in ("observation", "clock", "hosts_restored", "belief"):
-            if getattr(self.config, name) != getattr(FeatureConfig, name):
-                raise ValueError(f"JAX needs {name}={getattr(FeatureConfig, name)}")
+        for field in fields(FeatureConfig):
+            if field.name not in _CHOICES and getattr(self.config, field.name) != field.default:
+                raise ValueError(f"JAX needs {field.name}={field.default}")
         self.horizon = horizon
         self.action_indices = action_set(self.config.actions)  # action of each choice
         self.n_choices = len(self.action_indices)

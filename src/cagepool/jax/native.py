@@ -14,8 +14,8 @@ from cagepool.jax.game import GIVEN, NO_PICK, Game, State, pack, unpack
 from cagepool.jax.rules import SESSION_ALIVE, SESSION_PRIVILEGED, SESSION_SEEN
 from cagepool.sim import dtypes
 from cagepool.sim.batch import Batch, BatchConfig
+from cagepool.sim.compliance import order_number
 from cagepool.sim.names import HOSTS
-from cagepool.sim.orders import order_number
 
 _NO_ORDER = 255
 _HEADER = np.dtype([("magic", "S4"), ("version", "<u4"), ("checksum", "<u8")])
@@ -23,7 +23,7 @@ _BODY = np.dtype(
     [
         ("config", dtypes.GAME_CONFIG),
         ("game", dtypes.GAME),
-        ("true_state", dtypes.TRUE_STATE),
+        ("true_state", dtypes.CAGE2_TRUE_STATE),
         ("counters", "<i4", _core.COUNTER_COUNT),
         ("order", "u1"),
         ("moves", dtypes.MOVES),
@@ -115,7 +115,7 @@ def to_native(state: State, *, order: str | None = None) -> bytes:
     body["order"] = _NO_ORDER if order is None else order_number(order)
     if game.counters is not None:
         body["counters"] = game.counters
-    for name in ("blue_success", "red_target", "red_success", "exploit", "detected", "green_host"):
+    for name in {*(dtypes.MOVES.names or ())} - {"blue_action", "red_kind"}:
         body["moves"][name] = -1
     content = body.tobytes() + log.tobytes()
     header = np.zeros((), _HEADER)
@@ -176,8 +176,10 @@ def _fill_true_state(target: Any, game: Game, native: Any) -> None:
     target["malware"] = (int(game.malware) >> hosts) & 1
     low, high = (int(game.table_low) >> hosts) & 1, (int(game.table_high) >> hosts) & 1
     target["compromised"] = low + 2 * high
-    target["ot_running"] = not game.outage
-    for name in ("ot_pid_known", "ot_service_known", "mail_immune", "red", "edition"):
+    target["ot_running"][sc.OP_SERVER0] = not game.outage
+    target["ot_pid_known"][sc.OP_SERVER0] = native["ot_pid_known"]
+    target["mail_immune"] = (int(native["mail_immune"]) << sc.USER3 >> hosts) & 1
+    for name in ("ot_service_known", "red", "edition"):
         target[name] = native[name]
 
 

@@ -767,6 +767,7 @@ def moves(action: Word, result: StepResult) -> dict[str, Word]:
         "exploit": _signed(exploit, ~outcome.uses_exploit),
         "detected": outcome.detected.astype(jnp.int32) - 1,
         "green_host": _signed(result.green_host, result.green_host == NO_HOST),
+        "decoy_pick": jnp.full_like(action, -1, jnp.int32),
     }
 
 

@@ -13,31 +13,34 @@ import msgspec
 from markupsafe import Markup
 
 from cagepool.bench.schema import BenchResult, read_result
+from cagepool.render.plan import (
+    COLORS,
+    FONT_SIZES,
+    ScenarioPlan,
+    drawing_description,
+)
 from cagepool.report import plots, study_data, study_plots, tables
-from cagepool.report.bench_data import BenchData, to_bench_data
-from cagepool.report.run_data import RunData, read_runs
-from cagepool.report.search_data import SearchData, is_search_folder, read_search
+from cagepool.report.data import (
+    BenchData,
+    RunData,
+    SearchData,
+    is_search_folder,
+    read_runs,
+    read_search,
+    to_bench_data,
+)
 from cagepool.report.study_data import is_study_folder
 from cagepool.report.study_plots import StudyPlot
 from cagepool.report.svg import series_name, to_file
 from cagepool.runs import flat_settings, replace_file
-from cagepool.runs.schema import RecordedNetwork
+from cagepool.runs.schema import RecordedScenario
 from cagepool.runs.study_schema import EditionResults, ResultsFile, read_results
-from cagepool.sim.network_layout import (
-    COLORS,
-    FONT_SIZES,
-    NetworkPlan,
-    drawing_description,
-)
 
 
 def write_report(paths: Sequence[Path], out: Path) -> None:
     """Write one page about run folders, about one search or study, or about results of benches.
 
     The file is replaced atomically.
-
-    Raises:
-        ValueError: a folder cannot be read, or the page cannot be written.
     """
     if not paths:
         raise ValueError("a report must have at least one run, got none")
@@ -62,11 +65,7 @@ def write_report(paths: Sequence[Path], out: Path) -> None:
 
 
 def write_bench_report(results: Sequence[BenchResult], out: Path) -> None:
-    """Write one page about results of benches.
-
-    Raises:
-        ValueError: the page cannot be written.
-    """
+    """Write one page about results of benches."""
     _write(render_benches([to_bench_data(result) for result in results]), out)
 
 
@@ -75,7 +74,7 @@ def render_runs(runs: Sequence[RunData]) -> str:
     return _render(
         "run.html",
         style=_style("page.css", "replay.css"),
-        script=_static("network.js", "chart.js", "replay.js"),
+        script=_static("drawing.js", "chart.js", "replay.js"),
         runs=runs,
         summaries=[tables.run_figures(run, number) for number, run in enumerate(runs)],
         trained=[run for run in runs if run.metrics.get("update")],
@@ -179,34 +178,32 @@ def render_benches(benches: Sequence[BenchData]) -> str:
 
 
 def replay_json(runs: Sequence[RunData]) -> Markup:
-    """Networks and recorded games for static/replay.js, safe inside a script element.
+    """Scenarios and recorded games for static/replay.js, safe inside a script element.
 
-    A game has the index of its network; games on the same scenario share one.
+    A game has the index of its scenario.
     """
-    networks: dict[str, dict[str, Any]] = {}
+    drawn: dict[str, dict[str, Any]] = {}
     games = []
     for run in runs:
         if run.games is None:
             continue
         for game in run.games.games:
-            network = game.network
-            key = network.hash if network else ""
-            if key not in networks:
-                networks[key] = drawing_description(_plan(network) if network else None)
-            hosts = network.hosts if network else run.games.hosts
-            recorded = {**msgspec.to_builtins(game), "run": run.name, "hosts": hosts}
-            games.append({**recorded, "network": [*networks].index(key)})
-    text = json.dumps({"networks": [*networks.values()], "games": games}, separators=(",", ":"))
+            key = game.scenario.hash
+            if key not in drawn:
+                drawn[key] = drawing_description(_plan(game.scenario))
+            recorded = {**msgspec.to_builtins(game), "run": run.name, "hosts": game.scenario.hosts}
+            games.append({**recorded, "scenario": [*drawn].index(key)})
+    text = json.dumps({"scenarios": [*drawn.values()], "games": games}, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _plan(network: RecordedNetwork) -> NetworkPlan:
-    return NetworkPlan(
-        zones=network.zones,
-        links=network.links,
-        foothold=network.foothold,
-        targets=network.targets,
-        defender=network.defender,
+def _plan(scenario: RecordedScenario) -> ScenarioPlan:
+    return ScenarioPlan(
+        zones=scenario.zones,
+        links=scenario.links,
+        foothold=scenario.foothold,
+        targets=scenario.targets,
+        defender=scenario.defender,
     )
 
 

@@ -19,9 +19,7 @@ from matplotlib.ticker import (
     StrMethodFormatter,
 )
 
-from cagepool.report.bench_data import Group, Sweep
-from cagepool.report.run_data import RunData
-from cagepool.report.search_data import SearchData, Training
+from cagepool.report.data import Group, RunData, SearchData, Sweep, Training
 from cagepool.report.svg import color, series_color, svg_plot
 from cagepool.runs import Columns
 from cagepool.types import Float64s
@@ -145,7 +143,7 @@ def equal_runs(runs: Sequence[RunData]) -> list[list[RunData]]:
     groups: dict[str, list[RunData]] = {}
     for run in runs:
         curves = {name: values for name, values in run.metrics.items() if "seconds" not in name}
-        groups.setdefault(repr([curves, run.checks.get("score")]), []).append(run)
+        groups.setdefault(repr([curves, run.evaluations.get("score")]), []).append(run)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -164,14 +162,14 @@ def _draw_returns(axes: Axes, run: RunData, look: _CurveLook) -> None:
         band = (mean - deviation, mean + deviation)
         axes.fill_between(episodes, *band, color=look.color, alpha=0.16, linewidth=0)
         axes.plot(episodes, mean, color=look.color, linestyle=look.dashes)
-    if _has_values(run.evaluations, "mean"):
-        names = ["episodes", "mean", "error"]
+    if _has_values(run.evaluations, "return_mean"):
+        names = ["episodes", "return_mean", "return_error"]
         episodes, mean, error = downsample(run.evaluations, names, max_points=60)
         axes.errorbar(
             episodes,
             mean,
             error,
-            fmt="x" if run.averages_lengths else "o",
+            fmt="o",
             markersize=4.6 + 3 * look.rank,
             color=look.color,
             markerfacecolor="none" if look.rank else color("surface"),

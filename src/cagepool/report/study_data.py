@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from cagepool.runs.study_schema import (
     EditionResults,
     Estimate,
     ResultsFile,
+    SettingResults,
 )
 
 NOT_KNOWN = "\N{EN DASH}"
@@ -120,37 +121,28 @@ def score_table(edition: EditionResults, target: float) -> DataTable:
     titles = {
         name: title for name, title in STATISTICS.items() if name != "optimality_gap" or target
     }
-    return DataTable(
-        name=f"scores-{edition.edition}",
-        title=f"Scores over seeds, edition {edition.edition}",
-        columns=["Seeds", *titles.values(), "SD", "IQR"],
-        rows={
-            setting.name: [
-                Cell(str(len(setting.seeds))),
-                *(_estimate(setting.statistics.get(name), 1) for name in titles),
-                _number(setting.standard_deviation, 1),
-                _number(setting.interquartile_range, 1),
-            ]
-            for setting in edition.settings
-        },
-    )
+
+    def cells(setting: SettingResults) -> list[Cell]:
+        return [
+            Cell(str(len(setting.seeds))),
+            *(_estimate(setting.statistics.get(name), 1) for name in titles),
+            _number(setting.standard_deviation, 1),
+            _number(setting.interquartile_range, 1),
+        ]
+
+    columns = ["Seeds", *titles.values(), "SD", "IQR"]
+    return _table(edition, "scores", "Scores over seeds", columns, cells)
 
 
 def seed_table(edition: EditionResults) -> DataTable:
     """Totals of all runs."""
     seeds = sorted({seed for setting in edition.settings for seed in setting.seeds})
-    return DataTable(
-        name=f"totals-{edition.edition}",
-        title=f"Total of each run, edition {edition.edition}",
-        columns=[f"seed {seed}" for seed in seeds],
-        rows={
-            setting.name: [
-                _number(dict(zip(setting.seeds, setting.totals, strict=True)).get(seed), 1)
-                for seed in seeds
-            ]
-            for setting in edition.settings
-        },
-    )
+
+    def cells(setting: SettingResults) -> list[Cell]:
+        totals = dict(zip(setting.seeds, setting.totals, strict=True))
+        return [_number(totals.get(seed), 1) for seed in seeds]
+
+    return _table(edition, "totals", "Total of each run", [f"seed {seed}" for seed in seeds], cells)
 
 
 def comparison_table(edition: EditionResults) -> DataTable:
@@ -159,7 +151,7 @@ def comparison_table(edition: EditionResults) -> DataTable:
         name=f"comparisons-{edition.edition}",
         title=f"Comparisons, edition {edition.edition}",
         columns=["Difference of totals", "P(improvement)", "p (Holm)", "Seeds"],
-        rows={_title(one): _comparison_cells(one) for one in edition.comparisons},
+        rows={f"{one.first} vs. {one.second}": _comparison(one) for one in edition.comparisons},
     )
 
 
@@ -167,18 +159,14 @@ def matrix_table(edition: EditionResults) -> DataTable:
     """Scores by setting and by the red that was played against."""
     reds = [*edition.settings[0].by_red]
     columns = {red: [one.by_red[red].estimate for one in edition.settings] for red in reds}
-    return DataTable(
-        name=f"matrix-{edition.edition}",
-        title=f"Trained as (rows), played against (columns), edition {edition.edition}",
-        columns=reds,
-        rows={
-            setting.name: [
-                _estimate(found, 1, heat=_heat(found.estimate, columns[red]))
-                for red, found in setting.by_red.items()
-            ]
-            for setting in edition.settings
-        },
-    )
+
+    def cells(setting: SettingResults) -> list[Cell]:
+        return [
+            _estimate(found, 1, heat=_heat(found.estimate, columns[red]))
+            for red, found in setting.by_red.items()
+        ]
+
+    return _table(edition, "matrix", "Trained as (rows), played against (columns)", reds, cells)
 
 
 def behavior_table(edition: EditionResults) -> DataTable:
@@ -188,34 +176,22 @@ def behavior_table(edition: EditionResults) -> DataTable:
         for name, (title, _, _) in BEHAVIOR.items()
         if any(name in setting.behavior for setting in edition.settings)
     }
-    return DataTable(
-        name=f"behavior-{edition.edition}",
-        title=f"Behavior, edition {edition.edition}",
-        columns=[*present.values()],
-        rows={
-            setting.name: [
-                _estimate(setting.behavior.get(name), 2 if name == "time_to_fix" else 3)
-                for name in present
-            ]
-            for setting in edition.settings
-        },
-    )
+
+    def cells(setting: SettingResults) -> list[Cell]:
+        digits = {name: 2 if name == "time_to_fix" else 3 for name in present}
+        return [_estimate(setting.behavior.get(name), digits[name]) for name in present]
+
+    return _table(edition, "behavior", "Behavior", [*present.values()], cells)
 
 
 def loss_table(edition: EditionResults, causes: Mapping[str, str]) -> DataTable:
     """Mean loss per game of 100 steps by cause, summed over reds."""
-    return DataTable(
-        name=f"loss-{edition.edition}",
-        title=f"Loss by cause, edition {edition.edition}",
-        columns=[*causes.values()],
-        rows={
-            setting.name: [
-                _number(sum(by_cause.get(cause, 0.0) for by_cause in setting.loss.values()), 2)
-                for cause in causes
-            ]
-            for setting in edition.settings
-        },
-    )
+
+    def cells(setting: SettingResults) -> list[Cell]:
+        losses = setting.loss.values()
+        return [_number(sum(one.get(cause, 0.0) for one in losses), 2) for cause in causes]
+
+    return _table(edition, "loss", "Loss by cause", [*causes.values()], cells)
 
 
 def settings_table(results: ResultsFile) -> tuple[DataTable, list[tuple[str, str]]]:
@@ -248,17 +224,29 @@ def _latex_title(title: str) -> str:
     return ("{}" if title.startswith(("[", "*")) else "") + escape_latex(title)
 
 
-def _title(comparison: Comparison) -> str:
-    return f"{comparison.first} vs. {comparison.second}"
+def _table(
+    edition: EditionResults,
+    name: str,
+    title: str,
+    columns: list[str],
+    cells: Callable[[SettingResults], list[Cell]],
+) -> DataTable:
+    """A table with one row per setting."""
+    return DataTable(
+        name=f"{name}-{edition.edition}",
+        title=f"{title}, edition {edition.edition}",
+        columns=columns,
+        rows={setting.name: cells(setting) for setting in edition.settings},
+    )
 
 
-def _comparison_cells(comparison: Comparison) -> list[Cell]:
-    p_value = comparison.p_value
+def _comparison(found: Comparison) -> list[Cell]:
+    p_value = found.p_value
     return [
-        _estimate(comparison.difference, 1),
-        _estimate(comparison.improvement, 2),
+        _estimate(found.difference, 1),
+        _estimate(found.improvement, 2),
         Cell("< 0.001" if p_value < 0.001 else f"{p_value:.3f}", value=p_value),
-        Cell(str(comparison.seeds)),
+        Cell(str(found.seeds)),
     ]
 
 

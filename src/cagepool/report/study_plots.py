@@ -63,7 +63,7 @@ class Key:
     def line(self) -> dict[str, Any]:
         """Arguments of Matplotlib for a line that legends name."""
         style = (0, self.dashes) if self.dashes else "solid"
-        return {"color": self.color, "linestyle": style, "label": self.name}
+        return {"color": self.color, "linestyle": style, "label": _escape(self.name)}
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,7 @@ def study_curves(study: ResultsFile) -> list[StudyPlot]:
 
 
 def interval_plot(edition: EditionResults, keys: Mapping[str, Key] | None = None) -> StudyPlot:
-    """Interquartile means with intervals; small dots are seeds.
-
-    Args:
-        edition: Results to plot.
-        keys: Looks of the settings, see `study_keys`. None: by their order in the edition.
-    """
+    """Interquartile means with intervals; small dots are seeds."""
     keys = keys or _edition_keys(edition)
     title = f"Total by setting, edition {edition.edition}"
     with svg_plot(title, 760, 60 + ROW_HEIGHT * len(edition.settings)) as plot:
@@ -138,7 +133,9 @@ def interval_plot(edition: EditionResults, keys: Mapping[str, Key] | None = None
             axes.plot([found.low, found.high], [row, row], color=look, linewidth=4)
             axes.plot(found.estimate, row, "o", color=look, markersize=8,
                       markeredgecolor=color("surface"))  # fmt: skip
-        axes.set_yticks(range(len(edition.settings)), [one.name for one in edition.settings])
+        axes.set_yticks(
+            range(len(edition.settings)), [_escape(one.name) for one in edition.settings]
+        )
         axes.set_ylim(len(edition.settings) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x")
@@ -191,6 +188,11 @@ def curve_plot(
         plot.axes.set_xlabel("seconds of training" if axis == "seconds" else axis)
         plot.axes.set_ylabel(quantity.label)
     return _finish(plot, caption)
+
+
+def _escape(name: str) -> str:
+    """A name that Matplotlib does not read as a formula."""
+    return name.replace("$", r"\$")
 
 
 def _finish(plot: SvgPlot, caption: Caption) -> StudyPlot:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cagepool.report.run_data import RunData
+from cagepool.report.data import RunData
 from cagepool.report.svg import series_name
 from cagepool.runs import flat_settings
-from cagepool.runs.schema import ActionCounts, EvaluationFile, PublishedResult
+from cagepool.runs.schema import ActionCounts, EvaluationFile, PublishedResult, Scores
 from cagepool.runs.study_schema import EditionResults
 
 CAUSES = {
@@ -39,18 +39,28 @@ class ScoreRow:
     name: str
     note: str
     source: str
-    color: str | None  # none: a published result
+    color: str | None  # none: not a run of the page
     cells: list[Estimate | None]
     total: Estimate | None
 
 
 @dataclass(frozen=True)
-class EditionTable:
-    """Scores in one edition of the game; editions are not comparable."""
+class ScenarioScores:
+    """Total on one of several scenarios, by defender of a table."""
 
-    edition: str
+    scenario: str
+    totals: list[Estimate | None]
+
+
+@dataclass(frozen=True)
+class EvaluationTable:
+    """Scores on the same scenarios in one edition of the game; other scores are not comparable."""
+
+    title: str
     columns: dict[str, list[int]]  # episode lengths by red
     rows: list[ScoreRow]
+    defenders: list[str]  # columns of `scenarios`
+    scenarios: list[ScenarioScores]  # none if there is one scenario only
 
 
 @dataclass(frozen=True)
@@ -62,8 +72,8 @@ class RunFigures:
     edition: str
     red: str
     total: Estimate | None
+    total_name: str
     evaluation: Estimate | None  # periodic evaluation of the best policy
-    averages_lengths: bool  # see RunData
     episodes: int
     seconds: float
     steps_per_second: float
@@ -82,28 +92,30 @@ class SettingRow:
         return len({*self.values}) > 1
 
 
-def score_tables(runs: Sequence[RunData]) -> list[EditionTable]:
-    """Scores of runs and published results, best first, one table per edition."""
-    evaluated = [(number, run, run.evaluation) for number, run in enumerate(runs) if run.evaluation]
-    editions = dict.fromkeys(evaluation.edition for _, _, evaluation in evaluated)
-    return [
-        _score_table(edition, [entry for entry in evaluated if entry[2].edition == edition])
-        for edition in editions
-    ]
+def score_tables(runs: Sequence[RunData]) -> list[EvaluationTable]:
+    """Scores of runs and of what they are compared with, best first."""
+    groups: dict[str, list[_Entry]] = {}
+    for number, run in enumerate(runs):
+        for evaluation in run.all_evaluations:
+            entry = _Entry(number, run, evaluation)
+            groups.setdefault(_title(evaluation), []).append(entry)
+    return [_score_table(title, entries) for title, entries in groups.items()]
 
 
 def run_figures(run: RunData, number: int) -> RunFigures:
     """Key figures of the run with that number on the page."""
     seconds, steps = (last_finite(run.metrics.get(name, [])) for name in ("seconds", "steps"))
-    total = run.evaluation and run.evaluation.total
+    evaluation = run.evaluation
+    is_official = evaluation is None or evaluation.official
+    total = evaluation and evaluation.total
     return RunFigures(
         name=run.name,
         color=series_name(number),
         edition=run.edition,
         red=run.red_agent,
         total=Estimate(total.mean, total.standard_error) if total else None,
+        total_name="Official total of nine cells" if is_official else "Total on its scenarios",
         evaluation=_best_periodic_evaluation(run),
-        averages_lengths=run.averages_lengths,
         episodes=int(last_finite(run.metrics.get("episodes", []))),
         seconds=seconds,
         steps_per_second=steps / seconds if seconds else 0.0,
@@ -142,23 +154,60 @@ def last_finite(values: Sequence[float]) -> float:
 
 def _best_periodic_evaluation(run: RunData) -> Estimate | None:
     """The evaluation of the best policy, which has the highest score."""
-    columns = run.evaluations
-    rows = zip(columns["score"], columns["mean"], columns["error"], strict=True)
+    names = ("score", "return_mean", "return_error")
+    rows = zip(*(run.evaluations.get(name, []) for name in names), strict=True)
     scored = [row for row in rows if math.isfinite(row[0])]
     return Estimate(*max(scored)[1:]) if scored else None
 
 
-def _score_table(
-    edition: str, entries: Sequence[tuple[int, RunData, EvaluationFile]]
-) -> EditionTable:
-    columns = _columns(evaluation for _, _, evaluation in entries)
+@dataclass(frozen=True)
+class _Entry:
+    """One evaluation of a run."""
+
+    number: int  # of the run on the page
+    run: RunData
+    evaluation: EvaluationFile
+
+
+def _title(evaluation: EvaluationFile) -> str:
+    count = len(evaluation.scenarios)
+    what = evaluation.scenario if count == 1 else f"{evaluation.scenario} ({count} scenarios)"
+    return f"{'CAGE-2' if evaluation.official else what}, edition {evaluation.edition}"
+
+
+def _score_table(title: str, entries: Sequence[_Entry]) -> EvaluationTable:
+    evaluations = [entry.evaluation for entry in entries]
+    columns = _columns(evaluations)
     places = [(red, length) for red, lengths in columns.items() for length in lengths]
-    rows = [_run_row(number, run, places) for number, run, _ in entries]
-    published = [result for _, _, evaluation in entries for result in evaluation.published]
+    rows = [_run_row(entry, places) for entry in entries]
+    baselines = {row.defender: row for evaluation in evaluations for row in evaluation.baselines}
+    rows += [
+        _scores_row(row.defender, "scripted defender", row, places) for row in baselines.values()
+    ]
+    published = [result for evaluation in evaluations for result in evaluation.published]
     distinct = {(result.name, result.method): result for result in published}
     rows += [_published_row(result, places) for result in distinct.values()]
     rows.sort(key=lambda row: row.total.mean if row.total else -math.inf, reverse=True)
-    return EditionTable(edition, columns, _mark_best_of_columns(rows))
+    by_name: dict[str, Scores] = {entry.run.name: entry.evaluation for entry in entries}
+    return EvaluationTable(
+        title=title,
+        columns=columns,
+        rows=_mark_best_of_columns(rows),
+        defenders=[*by_name, *baselines],
+        scenarios=_by_scenario([*by_name.values(), *baselines.values()]),
+    )
+
+
+def _by_scenario(defenders: Sequence[Scores]) -> list[ScenarioScores]:
+    """Totals on each scenario; none if there is one only."""
+    names = [scenario.name for scenario in defenders[0].scenarios]
+    if len(names) == 1:
+        return []
+    totals = [
+        {one.name: Estimate(one.mean, one.standard_error) for one in scores.scenarios}
+        for scores in defenders
+    ]
+    return [ScenarioScores(name, [of.get(name) for of in totals]) for name in names]
 
 
 def _columns(evaluations: Iterable[EvaluationFile]) -> dict[str, list[int]]:
@@ -169,22 +218,32 @@ def _columns(evaluations: Iterable[EvaluationFile]) -> dict[str, list[int]]:
     return {red: sorted(values) for red, values in lengths.items()}
 
 
-def _run_row(number: int, run: RunData, places: Sequence[tuple[str, int]]) -> ScoreRow:
-    evaluation = run.evaluation
-    assert evaluation, "only evaluated runs have a row"
-    cells = {
-        (cell.red, cell.length): Estimate(cell.mean, cell.standard_error)
-        for cell in evaluation.scores
-    }
-    total = evaluation.total
+def _run_row(entry: _Entry, places: Sequence[tuple[str, int]]) -> ScoreRow:
+    evaluation = entry.evaluation
     where = "in CybORG" if evaluation.env == "cyborg" else "native"
+    per = "cell" if len(evaluation.scenarios) == 1 else "scenario and cell"
+    note = f"{evaluation.episodes:,} episodes per {per}, {where}"
+    if evaluation.checkpoint and evaluation.checkpoint.startswith("last"):
+        note += ", last policy"
+    if evaluation.gap is not None:
+        note += f"; gap to its training scenarios {evaluation.gap:+.2f}"
+    row = _scores_row(entry.run.name, note.replace("-", "\N{MINUS SIGN}"), evaluation, places)
+    return replace(row, source=str(entry.run.path), color=series_name(entry.number))
+
+
+def _scores_row(
+    name: str, note: str, scores: Scores, places: Sequence[tuple[str, int]]
+) -> ScoreRow:
+    cells = {
+        (cell.red, cell.length): Estimate(cell.mean, cell.standard_error) for cell in scores.scores
+    }
     return ScoreRow(
-        name=run.name,
-        note=f"{evaluation.episodes:,} episodes per cell, {where}",
-        source=str(run.path),
-        color=series_name(number),
+        name=name,
+        note=note,
+        source=note,
+        color=None,
         cells=[cells.get(place) for place in places],
-        total=Estimate(total.mean, total.standard_error) if total else None,
+        total=Estimate(scores.total.mean, scores.total.standard_error),
     )
 
 
@@ -276,19 +335,9 @@ class HeatMaps:
 
 def loss_bars(runs: Sequence[RunData]) -> dict[str, list[StackedBar]]:
     """Mean loss per game by cause: one list per evaluated run, one bar per red."""
-    evaluations = {run.name: run.evaluation for run in runs if run.evaluation}
-    totals = [
-        sum(causes.values())
-        for evaluation in evaluations.values()
-        for causes in evaluation.loss.values()
-    ]
-    longest = max(totals, default=0.0)
-    return {
-        name: [
-            _stacked_bar(red, CAUSES, causes, longest) for red, causes in evaluation.loss.items()
-        ]
-        for name, evaluation in evaluations.items()
-    }
+    losses = {run.name: run.evaluation.loss for run in runs if run.evaluation}
+    longest = max((sum(part.values()) for of in losses.values() for part in of.values()), default=0)
+    return {name: _stacked_bars(of, CAUSES, longest) for name, of in losses.items()}
 
 
 def study_loss_bars(edition: EditionResults) -> list[StackedBar]:
@@ -300,18 +349,12 @@ def study_loss_bars(edition: EditionResults) -> list[StackedBar]:
         }
         for setting in edition.settings
     }
-    longest = max((sum(causes.values()) for causes in losses.values()), default=0.0)
-    return [_stacked_bar(name, CAUSES, causes, longest) for name, causes in losses.items()]
+    return _stacked_bars(losses, CAUSES)
 
 
 def time_bars(runs: Sequence[RunData]) -> list[StackedBar]:
     """Seconds of training by part, one bar per run."""
-    seconds = [_seconds_by_part(run) for run in runs]
-    longest = max((sum(parts.values()) for parts in seconds), default=0.0)
-    return [
-        _stacked_bar(run.name, TIME_PARTS, parts, longest)
-        for run, parts in zip(runs, seconds, strict=True)
-    ]
+    return _stacked_bars({run.name: _seconds_by_part(run) for run in runs}, TIME_PARTS)
 
 
 def overlapped_seconds(run: RunData) -> float:
@@ -333,14 +376,20 @@ def heat_maps(evaluation: EvaluationFile) -> HeatMaps:
     )
 
 
-def _stacked_bar(
-    title: str, titles: dict[str, str], amounts: dict[str, float], longest: float
-) -> StackedBar:
-    segments = [
-        Segment(kind, titles.get(kind, kind), amount, 100 * amount / longest if longest else 0.0)
-        for kind, amount in amounts.items()
+def _stacked_bars(
+    bars: dict[str, dict[str, float]], titles: dict[str, str], longest: float | None = None
+) -> list[StackedBar]:
+    """One bar per title of `bars`, on the scale of the longest."""
+    if longest is None:
+        longest = max((sum(parts.values()) for parts in bars.values()), default=0.0)
+    scale = 100 / longest if longest else 0.0
+    return [
+        StackedBar(
+            title,
+            [Segment(kind, titles.get(kind, kind), n, scale * n) for kind, n in parts.items()],
+        )
+        for title, parts in bars.items()
     ]
-    return StackedBar(title, segments)
 
 
 def _seconds_by_part(run: RunData) -> dict[str, float]:

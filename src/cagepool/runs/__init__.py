@@ -4,10 +4,15 @@ from cagepool.errors import RunFileError
 from cagepool.runs.file_access import (
     MAX_JSON_BYTES,
     MAX_WEIGHTS_BYTES,
+    Columns,
+    TableWriter,
     damage_error,
     read_bytes,
     read_json,
+    read_rows,
+    read_table,
     replace_file,
+    write_rows,
 )
 from cagepool.runs.folder import (
     Checkpoint,
@@ -20,27 +25,23 @@ from cagepool.runs.folder import (
     read_settings,
     to_json,
     write_evaluation,
-    write_games,
     write_model,
-    write_scenario_evaluation,
-    write_workflow,
 )
 from cagepool.runs.schema import (
     CHECKPOINTS,
-    CHECKS,
     CONFIG,
+    EVALUATIONS,
     METRICS,
     STATE,
     WEIGHTS,
     WORKFLOW,
     flat_settings,
 )
-from cagepool.runs.tables import Columns, TableWriter, read_rows, read_table, write_rows
 
 __all__ = [
     "CHECKPOINTS",
-    "CHECKS",
     "CONFIG",
+    "EVALUATIONS",
     "MAX_JSON_BYTES",
     "MAX_WEIGHTS_BYTES",
     "METRICS",
@@ -67,9 +68,6 @@ __all__ = [
     "replace_file",
     "to_json",
     "write_evaluation",
-    "write_games",
     "write_model",
     "write_rows",
-    "write_scenario_evaluation",
-    "write_workflow",
 ]

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,12 +24,14 @@ from cagepool.errors import RunFileError
 from cagepool.runs import schema
 from cagepool.runs.file_access import (
     MAX_JSON_BYTES,
+    Columns,
     create_file,
     decode_json,
     is_temporary,
     lock_file,
     open_regular,
     read_bytes,
+    read_table,
     read_tensors,
     remove_temporary_files,
     replace_file,
@@ -39,33 +41,25 @@ from cagepool.runs.file_access import (
 )
 from cagepool.runs.schema import (
     CHECKPOINTS,
-    CHECKS,
-    CHECKS_COLUMNS,
     CONFIG,
     EVALUATION,
+    EVALUATIONS,
+    FORMAT,
     GAMES,
     METRICS,
-    METRICS_COLUMNS,
     STATE,
     WEIGHTS,
     WORKFLOW,
 )
-from cagepool.runs.tables import Columns, read_table
 from cagepool.types import Arrays
 
 MIN_FREE_BYTES = 50_000_000  # disk space for the checkpoints, metrics and report of a run
-# Names of folders that `save_checkpoint` renames or removes, in this and in older versions.
-_UNFINISHED = re.compile(r"\.(?:best|last)(?:-old|-[0-9]{6,15}\.(?:tmp|old))?")
+# Names of folders that `save_checkpoint` renames or removes.
+_UNFINISHED = re.compile(r"\.(?:best|last)-[0-9]{6,15}\.(?:tmp|old)")
 READ_ATTEMPTS = 10  # of a checkpoint that the training replaces in the meantime
 
 
-class JsonModel(Protocol):
-    """A model of a JSON file."""
-
-    FORMAT: ClassVar[int]
-
-
-Model = TypeVar("Model", bound=JsonModel)
+Model = TypeVar("Model", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True)
@@ -90,15 +84,15 @@ class Run:
         Raises:
             RunFileError: the file is damaged.
         """
-        return read_table(self.path / METRICS, METRICS_COLUMNS, required=("update", "episodes"))
+        return read_table(self.path / METRICS, ("update", "episodes"))
 
-    def checks(self) -> Columns:
-        """Columns of `checks.csv`, one row per evaluation on other seeds during training.
+    def evaluations(self) -> Columns:
+        """Columns of `evaluations.csv`, one row per evaluation on other seeds during training.
 
         Raises:
             RunFileError: the file is damaged.
         """
-        return read_table(self.path / CHECKS, CHECKS_COLUMNS, required=("update",))
+        return read_table(self.path / EVALUATIONS, ("update",))
 
     def evaluation(self) -> schema.EvaluationFile | None:
         """The evaluation of the best policy; none: not evaluated yet.
@@ -107,6 +101,16 @@ class Run:
             RunFileError: the file is damaged or has a newer format.
         """
         return read_if_exists(self.path / EVALUATION, schema.EvaluationFile)
+
+    def all_evaluations(self) -> list[schema.EvaluationFile]:
+        """Every evaluation of a policy of the run, that of the best policy first.
+
+        Raises:
+            RunFileError: a file is damaged or has a newer format.
+        """
+        names = sorted(self.path.glob(f"{Path(EVALUATION).stem}*.json"), key=lambda path: path.stem)
+        read = (read_if_exists(path, schema.EvaluationFile) for path in names)
+        return [evaluation for evaluation in read if evaluation]
 
     def games(self) -> schema.GamesFile | None:
         """The recorded games of the evaluation; none: not evaluated yet.
@@ -150,12 +154,9 @@ class Run:
         raise ValueError(f"a run must have a checkpoint {kind!r}, {self.path} has none")
 
     def save_checkpoint(self, kind: str, arrays: Arrays, state: Mapping[str, Any]) -> None:
-        """Replace the checkpoints of a kind by a new one, atomically.
+        """Replace the checkpoints of a kind, `best` or `last`, by a new one, atomically.
 
-        Args:
-            kind: `best` or `last`.
-            arrays: Weights, and arrays of the trainer's state.
-            state: Plain values fit for JSON, among them `update`, the number of the update.
+        `state` has plain values fit for JSON, among them the number of the `update`.
 
         Raises:
             OSError: a file cannot be written; the older checkpoints are still there.
@@ -167,10 +168,7 @@ class Run:
             fresh.mkdir(parents=True)
             weights = to_tensors(arrays)
             write_and_sync(fresh / WEIGHTS, weights)
-            header = {
-                "format": schema.CheckpointFile.FORMAT,
-                "sha256": hashlib.sha256(weights).hexdigest(),
-            }
+            header = {"format": FORMAT, "sha256": hashlib.sha256(weights).hexdigest()}
             write_and_sync(fresh / STATE, json.dumps({**header, **state}, indent=1).encode())
             sync_folder(fresh)
             if target.exists():
@@ -184,22 +182,9 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from training this run; the lock ends with the process.
-
-        Removes the temporary files of a process that was killed.
-
-        Raises:
-            ValueError: another process holds the lock.
-        """
-        with open_regular(self.path / CONFIG) as file:
-            try:
-                lock_file(file)
-            except (BlockingIOError, PermissionError):
-                raise ValueError(
-                    f"a run must be trained by one process at a time, {self.path} is being trained"
-                ) from None
+        """Keep other processes from training this run, see `lock_folder`."""
+        with lock_folder(self.path, CONFIG):
             self._check_checkpoints_folder()
-            remove_temporary_files(self.path)
             self._recover_checkpoints()
             yield
 
@@ -234,11 +219,7 @@ class Run:
 def create(path: Path, settings: schema.Settings, version: str, *, numbered: bool = False) -> Run:
     """Create a run folder; of several processes that create the same one, one succeeds.
 
-    Args:
-        path: Of the folder, which must not exist or be empty.
-        settings: By group and name.
-        version: Of this package.
-        numbered: Whether to take another name, such as `path-2`, if the folder is in use.
+    The folder must not exist or be empty; if `numbered`, another name, such as `path-2`, is taken.
 
     Raises:
         ValueError: the folder is in use, it cannot be written, or the disk is almost full.
@@ -247,7 +228,7 @@ def create(path: Path, settings: schema.Settings, version: str, *, numbered: boo
     for number in count(1):
         folder = path if number == 1 else path.with_name(f"{path.name}-{number}")
         try:
-            _create_config(folder, content.encode())
+            create_folder(folder, CONFIG, content.encode())
         except FileExistsError:
             if numbered:
                 continue
@@ -255,24 +236,40 @@ def create(path: Path, settings: schema.Settings, version: str, *, numbered: boo
                 f"a run needs a folder of its own, {folder} is in use: choose another with --out, "
                 "or resume the run with --resume"
             ) from None
-        except OSError as error:
-            raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
         break
     return Run(folder, settings)
 
 
-def _create_config(folder: Path, content: bytes) -> None:
-    """Create a folder with its `config.json`; leftovers of killed processes are no hindrance.
-
-    Raises:
-        FileExistsError: the folder is in use.
-    """
-    check_free_space(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if not all(is_temporary(path.name) for path in folder.iterdir()):
-        raise FileExistsError(errno.EEXIST, "the folder is not empty", str(folder))
-    create_file(folder / CONFIG, content)
+def create_folder(folder: Path, name: str, content: bytes) -> None:
+    """Create a folder with its first file; leftovers of killed processes are no hindrance."""
+    try:
+        check_free_space(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not all(is_temporary(path.name) for path in folder.iterdir()):
+            raise FileExistsError(errno.EEXIST, "the folder is not empty", str(folder))
+        create_file(folder / name, content)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
     remove_temporary_files(folder)
+
+
+@contextmanager
+def lock_folder(folder: Path, name: str) -> Iterator[None]:
+    """Lock a folder by one of its files; the lock ends with the process.
+
+    Removes the temporary files of a process that was killed.
+    """
+    with open_regular(folder / name) as file:
+        try:
+            lock_file(file)
+        except (BlockingIOError, PermissionError):
+            raise ValueError(
+                f"a folder must be trained by one process at a time, {folder} is being trained"
+            ) from None
+        remove_temporary_files(folder)
+        yield
 
 
 def open_run(path: str | Path) -> Run:
@@ -288,21 +285,13 @@ def open_run(path: str | Path) -> Run:
 
 
 def read_settings(path: Path, *, follow_link: bool = False) -> schema.Settings:
-    """Read the settings in a `config.json`, by group and name; format 1 is converted.
-
-    A setting that is newer than the folder is missing: it takes its default where it is used.
+    """Read the settings in a `config.json`, by group and name.
 
     Raises:
-        RunFileError: the file is damaged, has a newer format, or an unknown setting of format 1.
+        RunFileError: the file is damaged or has a newer format.
     """
     content = read_bytes(path, MAX_JSON_BYTES, follow_link=follow_link)
-    if decode_json(path, content, _Header).format > 1:
-        return _decode_model(path, content, schema.ConfigFile).settings
-    flat = _decode_model(path, content, schema.FlatConfigFile).settings
-    try:
-        return schema.nested_settings(flat)
-    except ValueError as error:
-        raise RunFileError(f"{path}: {error}") from None
+    return _decode_model(path, content, schema.ConfigFile).settings
 
 
 def is_run(path: Path) -> bool:
@@ -328,25 +317,15 @@ def write_evaluation(
     *,
     is_last: bool,
 ) -> list[str]:
-    """Write `evaluation.json` and `games.json` into a run folder.
+    """Write `evaluation.json` and `games.json` into a run folder; returns their names.
 
-    Both describe the best policy, played natively in the edition of its training. An evaluation in
-    another engine, in another edition or of the last policy is written without its games to a file
-    of its own, such as `evaluation-cyborg.json`.
-
-    Args:
-        folder: Of the run.
-        evaluation: Scores of a policy of the run.
-        games: Recorded games of the evaluation; none: not recorded.
-        is_last: Whether the last policy was asked for instead of the best.
-
-    Returns:
-        Names of the files.
-
-    Raises:
-        ValueError: the folder cannot be written.
+    Both describe the best policy, played natively in the edition and on the scenarios of its
+    training. Another evaluation is written without its games to a file of its own, such as
+    `evaluation-cyborg.json`.
     """
+    words = re.sub(r"[^A-Za-z0-9_.]+", "-", evaluation.scenario).strip("-.")[:80]
     variants = {
+        words: evaluation.scenario != evaluation.trained_scenario,
         evaluation.env: evaluation.env != "native",
         evaluation.edition: evaluation.edition != evaluation.trained_on,
         "last": is_last,
@@ -363,51 +342,8 @@ def write_evaluation(
     return [name, GAMES]
 
 
-def write_scenario_evaluation(
-    folder: Path, evaluation: schema.ScenarioEvaluationFile, *, is_last: bool
-) -> str:
-    """Write the scores on other networks into a run folder; returns the name of the file.
-
-    The name is made of that of the scenarios, and of what differs from the usual evaluation.
-
-    Raises:
-        ValueError: the folder cannot be written.
-    """
-    variants = {evaluation.env: evaluation.env != "native", "last": is_last}
-    words = re.sub(r"[^A-Za-z0-9_.]+", "-", evaluation.scenario).strip("-.")[:80]
-    suffixes = [name for name, applies in variants.items() if applies]
-    name = "-".join(["scenarios", words, *suffixes]) + ".json"
-    try:
-        write_model(folder / name, evaluation)
-    except OSError as error:
-        raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
-    return name
-
-
-def write_games(folder: Path, games: schema.GamesFile) -> str:
-    """Write recorded games into a run folder; returns the name of the file.
-
-    Raises:
-        ValueError: the folder cannot be written.
-    """
-    try:
-        write_model(folder / GAMES, games, indent=None)
-    except OSError as error:
-        raise ValueError(f"a run folder must be writable, {folder} is not: {error}") from error
-    return GAMES
-
-
-def write_workflow(folder: Path, workflow: schema.WorkflowFile) -> None:
-    """Write `workflow.json`, the result of training to an order, into a run folder."""
-    write_model(folder / WORKFLOW, workflow)
-
-
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read the folder of a checkpoint.
-
-    Raises:
-        RunFileError: it is damaged or has a newer format.
-    """
+    """Read the folder of a checkpoint."""
     for path in (folder, folder.parent):
         if path.is_symlink():
             raise RunFileError(f"{path} must be a folder, it is a link")
@@ -417,24 +353,20 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, read_tensors(folder / WEIGHTS, header.sha256), state)
 
 
-def to_json(model: JsonModel, indent: int | None = 1) -> str:
+def to_json(model: msgspec.Struct, indent: int | None = 1) -> str:
     """The content of a JSON file of a run folder."""
-    content = {"format": model.FORMAT, **msgspec.to_builtins(model, str_keys=True)}
+    content = {"format": FORMAT, **msgspec.to_builtins(model, str_keys=True)}
     encoded = msgspec.json.encode(content)
     return (encoded if indent is None else msgspec.json.format(encoded, indent=indent)).decode()
 
 
-def write_model(path: Path, model: JsonModel, indent: int | None = 1) -> None:
+def write_model(path: Path, model: msgspec.Struct, indent: int | None = 1) -> None:
     """Write a JSON file, atomically."""
     replace_file(path, (to_json(model, indent) + "\n").encode())
 
 
 def read_if_exists(path: Path, model: type[Model]) -> Model | None:
-    """Read a JSON file; none: there is no such file.
-
-    Raises:
-        RunFileError: the file is damaged or has a newer format.
-    """
+    """Read a JSON file; none: there is no such file."""
     if not os.path.lexists(path):
         return None
     return _decode_model(path, read_bytes(path, MAX_JSON_BYTES), model)
@@ -446,9 +378,9 @@ class _Header(msgspec.Struct):
 
 def _decode_model(path: Path, content: bytes, model: type[Model]) -> Model:
     number = decode_json(path, content, _Header).format
-    if number > model.FORMAT:
+    if number > FORMAT:
         raise RunFileError(
-            f"{path} has format {number}, this cagepool reads up to {model.FORMAT}: "
+            f"{path} has format {number}, this cagepool reads up to {FORMAT}: "
             "a newer cagepool is needed"
         )
     return decode_json(path, content, model)

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct, ValidationError, convert
 
 from cagepool.errors import RunFileError
-from cagepool.runs.file_access import damage_error
+from cagepool.runs.file_access import Columns, damage_error, read_rows
 from cagepool.runs.folder import Run, open_run, read_if_exists
 from cagepool.runs.schema import (
     CHECKPOINTS,
@@ -24,7 +24,6 @@ from cagepool.runs.schema import (
     flat_settings,
 )
 from cagepool.runs.study_schema import SCORES, STUDY, ScoresFile, StudyFile
-from cagepool.runs.tables import Columns, read_rows
 
 RUN_ENTRIES = {CONFIG, METRICS, CHECKPOINTS}  # a folder with any of them is a run folder
 
@@ -41,8 +40,9 @@ class RunSummary:
     max_steps: int
     total_episodes: int  # to be played
     episodes: int  # played so far
-    check: Score | None  # the best one during training
-    total: Score | None  # of the nine official cells; none: not evaluated yet
+    best_evaluation: Score | None  # of those during training
+    total: Score | None  # of all cells; none: not evaluated yet
+    scenario: str  # that the total is of
     replaced: int = 0  # Ray actors that died during training and were replaced
     has_ended: bool = False  # training to an order has ended, perhaps before `total_episodes`
 
@@ -53,7 +53,7 @@ class RunSummary:
 
     @property
     def game(self) -> tuple[str, str, str, int]:
-        """Environment, red, edition and steps: only checks of the same game may be compared."""
+        """Environment, red, edition and steps: evaluations are compared within one game."""
         return self.env, self.red_agent, self.edition, self.max_steps
 
 
@@ -139,9 +139,7 @@ def summarize(path: Path) -> RunSummary | SearchSummary | StudySummary | Damaged
 def allowance(settings: Settings, reserved: int) -> int:
     """Episodes of the next training of a search, or 0 if the budget is too small for one.
 
-    Args:
-        settings: Settings of the search.
-        reserved: Episodes of all earlier trainings, played or allowed.
+    Earlier trainings have played, or may play, the `reserved` episodes.
     """
     per_order = settings["search"]["max_episodes_per_order"]
     left = min(per_order, settings["run"]["total_episodes"] - reserved)
@@ -150,8 +148,7 @@ def allowance(settings: Settings, reserved: int) -> int:
 
 def replaced_actors(run: Run) -> int:
     """Number of Ray actors that died during training and were replaced."""
-    counts = run.metrics().get("replaced", [])  # nan in folders of older versions
-    return int(sum(count for count in counts if not isnan(count)))
+    return int(sum(run.metrics().get("replaced", [])))
 
 
 def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, dict[str, list[str]]]:
@@ -167,14 +164,21 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, dict[str, l
 
 
 def best_totals(summaries: Sequence[RunSummary]) -> dict[str, RunSummary]:
-    """The run with the best official total, by edition."""
+    """The run with the best total, by edition and scenario."""
     scored = [(summary.total.mean, summary) for summary in summaries if summary.total]
-    return {summary.edition: summary for _, summary in sorted(scored, key=lambda pair: pair[0])}
+    return {
+        summary.edition + (f", {summary.scenario}" if summary.scenario else ""): summary
+        for _, summary in sorted(scored, key=lambda pair: pair[0])
+    }
 
 
-def best_checks(summaries: Sequence[RunSummary]) -> dict[tuple[str, str, str, int], RunSummary]:
-    """The run with the best check during training, by game."""
-    scored = [(summary.check.mean, summary) for summary in summaries if summary.check]
+def best_evaluations(
+    summaries: Sequence[RunSummary],
+) -> dict[tuple[str, str, str, int], RunSummary]:
+    """The run with the best evaluation during training, by game."""
+    scored = [
+        (summary.best_evaluation.mean, summary) for summary in summaries if summary.best_evaluation
+    ]
     return {summary.game: summary for _, summary in sorted(scored, key=lambda pair: pair[0])}
 
 
@@ -197,7 +201,7 @@ class _StrategySettings(Struct):
 
 
 class _ListedSettings(Struct):
-    """The settings that a list shows; they are in folders of every version."""
+    """The settings that a list shows."""
 
     env: _EnvSettings
     run: _RunSettings
@@ -224,8 +228,9 @@ def _summary(run: Run) -> RunSummary:
         max_steps=settings.env.max_steps,
         total_episodes=settings.run.total_episodes,
         episodes=int(episodes[-1]) if episodes else 0,
-        check=_best_check(run.checks(), settings.run.n_eval_episodes),
+        best_evaluation=_best_evaluation(run.evaluations(), settings.run.n_eval_episodes),
         total=evaluation.total if evaluation else None,
+        scenario="" if evaluation is None or evaluation.official else evaluation.scenario,
         replaced=replaced_actors(run),
         has_ended=os.path.lexists(run.path / WORKFLOW),
     )
@@ -275,7 +280,7 @@ def _exists(run: Run, name: str) -> bool:
     return os.path.lexists(run.path / name)
 
 
-def _best_check(checks: Columns, episodes: int) -> Score | None:
-    pairs = zip(checks.get("score", []), checks.get("standard_error", []), strict=True)
+def _best_evaluation(evaluations: Columns, episodes: int) -> Score | None:
+    pairs = zip(evaluations.get("score", []), evaluations.get("standard_error", []), strict=True)
     scores = [pair for pair in pairs if not any(map(isnan, pair))]
     return Score(*max(scores), episodes) if scores else None

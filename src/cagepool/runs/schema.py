@@ -3,26 +3,26 @@
 | file | model | written by |
 |---|---|---|
 | `config.json` | `ConfigFile` | `runs.create` |
-| `metrics.csv`, `checks.csv` | `METRICS_COLUMNS`, `CHECKS_COLUMNS` | training |
+| `metrics.csv`, `evaluations.csv` | `METRICS_COLUMNS`, `EVALUATIONS_COLUMNS` | training |
 | `checkpoints/*/state.json` | `CheckpointFile` | `Run.save_checkpoint` |
-| `workflow.json` | `WorkflowFile` | `runs.write_workflow`, after training to an order |
+| `workflow.json` | `WorkflowFile` | training to an order |
 | `evaluation.json` | `EvaluationFile` | `runs.write_evaluation` |
 | `games.json` | `GamesFile` | `runs.write_evaluation` |
-| `scenarios-NAME.json` | `ScenarioEvaluationFile` | `runs.write_scenario_evaluation` |
 | `decisions.csv`, `orders.csv`, `updates.csv` | `DecisionRow`, `OrderRow`, `UpdateRow` | a search |
 
-Every JSON file also has the number of its format, `FORMAT` of its model. Readers ignore fields that
-a model does not name. A field that older files lack has a default.
+Every JSON file also has the number of the format, `FORMAT`. Readers ignore fields that a model does
+not name.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
+FORMAT = 1
 CONFIG = "config.json"
 METRICS = "metrics.csv"
-CHECKS = "checks.csv"
+EVALUATIONS = "evaluations.csv"
 CHECKPOINTS = "checkpoints"
 WEIGHTS = "weights.safetensors"
 STATE = "state.json"
@@ -42,85 +42,32 @@ Outcome: TypeAlias = Literal["passed", "stalled", "spent", "fixed"]
 PROGRESS_COLUMNS = ("update", "episodes", "steps", "seconds")
 METRICS_COLUMNS = (
     *PROGRESS_COLUMNS,
-    "return_mean",
-    "return_std",
-    "length_mean",
-    "policy_loss",
-    "value_loss",
-    "entropy",
-    "kl",
-    "clip_fraction",
-    "explained_variance",
-    "gradient_norm",
-    "learning_rate",
-    "staleness",
-    "replaced",
-    "collect_seconds",
-    "wait_seconds",
-    "update_seconds",
-    "other_seconds",
-    "alignment_mean",
-    "compliance",
-    "coverage",
-    "decisions",
-    "fixes",
-    "wasted_fixes",  # of all episodes that ended in the update
-    "wasted_fixes_per_episode",
-    "shaped_return_mean",
+    *("return_mean", "return_std", "length_mean", "policy_loss", "value_loss", "entropy", "kl"),
+    *("clip_fraction", "explained_variance", "gradient_norm", "learning_rate", "staleness"),
+    *("replaced", "collect_seconds", "wait_seconds", "update_seconds", "other_seconds"),
+    *("alignment_mean", "compliance", "coverage", "decisions", "fixes"),
+    *("wasted_fixes", "wasted_fixes_per_episode", "shaped_return_mean"),
 )
-CHECKS_COLUMNS = (
+# The score is the mean over red agents and official lengths and selects the best policy; the return
+# is that of whole episodes.
+EVALUATIONS_COLUMNS = (
     *PROGRESS_COLUMNS,
-    "score",  # mean over red agents and official lengths, by which the best policy is selected
-    "standard_error",
-    "best",
-    "return_mean",  # over red agents, of whole episodes; folders of older versions lack it
-    "return_error",
+    *("score", "standard_error", "best", "return_mean", "return_error"),
 )
 
 
 class ConfigFile(Struct, frozen=True, kw_only=True):
     """`config.json`: settings of a training or of a search."""
 
-    FORMAT: ClassVar[int] = 2
-
     cagepool: str = ""  # version that created the folder
     settings: dict[str, dict[str, Scalar | list[Scalar]]]
-
-
-class FlatConfigFile(Struct, frozen=True, kw_only=True):
-    """`config.json` of format 1, before settings had groups; `nested_settings` converts them."""
-
-    FORMAT: ClassVar[int] = 1
-
-    settings: dict[str, Scalar | list[Scalar]]
 
 
 class CheckpointFile(Struct, frozen=True, kw_only=True):
     """`state.json` of a checkpoint; the state of the trainer stands beside these fields."""
 
-    FORMAT: ClassVar[int] = 1
-
     sha256: str  # of the weights
     update: Count
-
-
-class StoppingState(Struct, frozen=True, kw_only=True):
-    """State of early stopping in a checkpoint."""
-
-    best: float | None = None
-    still: Count = 0
-    outcome: Outcome | None = None
-    reason: str = ""
-
-
-class ProgressState(Struct, frozen=True, kw_only=True):
-    """Progress of a run in a checkpoint."""
-
-    seconds: float
-    checked: Count
-    best: float | None
-    returns: list[float]
-    gate: StoppingState = field(default_factory=StoppingState)
 
 
 class TrainingState(Struct, frozen=True, kw_only=True):
@@ -131,7 +78,7 @@ class TrainingState(Struct, frozen=True, kw_only=True):
     steps: Count
     ahead: bool
     shuffle_rng: dict[str, Any]
-    progress: ProgressState
+    progress: dict[str, Any]  # see `train.runner.Progress`
     finished: bool = False
 
 
@@ -150,8 +97,6 @@ class OrderScore(Struct, frozen=True, kw_only=True):
 
 class WorkflowFile(OrderScore, frozen=True, kw_only=True):
     """`workflow.json`: why training to an order ended, and how the policy does."""
-
-    FORMAT: ClassVar[int] = 1
 
     order: str
     outcome: Outcome
@@ -176,60 +121,45 @@ class ScoreCell(Struct, frozen=True, kw_only=True):
     episodes: int
 
 
-class TrialScores(Struct, frozen=True, kw_only=True):
+class ScenarioScore(Struct, frozen=True, kw_only=True):
+    """Total on one scenario."""
+
+    name: str
+    mean: float
+    standard_error: float
+    episodes: int  # per red
+
+
+class Scores(Struct, frozen=True, kw_only=True):
+    """Scores over scenarios, reds and lengths.
+
+    Errors are over scenarios; of one scenario, over episodes.
+    """
+
+    scores: list[ScoreCell]
+    total: Score  # sum of all cells; of the nine official cells, if these were played
+    official: bool  # whether the total is that of the official protocol
+    spread: float | None  # standard deviation of the total over scenarios; none of one
+    scenarios: list[ScenarioScore]
+
+
+class DefenderScores(Scores, frozen=True, kw_only=True):
+    """Scores that an evaluation is compared with."""
+
+    defender: str
+
+
+class TrialScores(Scores, frozen=True, kw_only=True):
     """Settings of a trial (`evaluate.Trial`) and its scores."""
 
-    episodes: int  # per red
+    episodes: int  # per scenario and red
     max_steps: int
     edition: str
     green: bool
     seed: int
     order: str | None
     knowledge: Literal["true", "observed"]
-    definition: Literal["host", "seed"] = "host"
-    scores: list[ScoreCell]
-    total: Score | None  # sum of the nine official cells; none unless all were played
-
-
-class NetworkTotal(Struct, frozen=True, kw_only=True):
-    """Score on one network."""
-
-    name: str
-    total: float  # sum over red agents and lengths
-
-
-class NetworkScoresRecord(Struct, frozen=True, kw_only=True):
-    """Scores of a defender over several networks; totals sum the means of all cells."""
-
-    defender: str
-    mean: float  # of the totals, over networks
-    standard_error: float | None  # none for a single network
-    spread: float | None  # standard deviation over networks
-    cells: dict[str, dict[int, float]]  # means by red, then by length
-    networks: list[NetworkTotal]
-
-
-class ScenarioEvaluationFile(Struct, frozen=True, kw_only=True):
-    """`scenarios-NAME.json`: a policy on networks other than that of CAGE-2."""
-
-    FORMAT: ClassVar[int] = 1
-
-    scenario: str  # as it was asked for
-    hash: str  # of the hashes of all networks
-    checkpoint: str | None  # of the policy, such as best-000120
-    trained_scenario: str | None  # networks of the training; none: that of CAGE-2
-    trained_on: str | None  # edition
-    env: str
-    episodes: int  # per network and red
-    max_steps: int
-    edition: str
-    seed: int
-    scores: NetworkScoresRecord
-    training: NetworkScoresRecord | None  # the same policy on networks of its training
-    gap: float | None  # mean of `scores` minus that of `training`
-    native: NetworkScoresRecord | None  # native games beside those of CybORG
-    differences: list[float] | None  # by network: CybORG minus native, in standard errors
-    baselines: list[NetworkScoresRecord]
+    definition: Literal["host", "fix-type"] = "host"
 
 
 class PublishedResult(Struct, frozen=True, kw_only=True):
@@ -265,24 +195,29 @@ class Differences(Struct, frozen=True, kw_only=True):
 
     cells: dict[str, dict[int, float | None]]  # by red, then by length
     total: float | None
+    scenarios: list[float | None]
 
 
 class EvaluationFile(TrialScores, frozen=True, kw_only=True):
-    """`evaluation.json`: scores of a policy by the official protocol."""
-
-    FORMAT: ClassVar[int] = 1
+    """`evaluation.json`: a policy on its own scenario, or on those in the name of the file."""
 
     name: str
     kind: Literal["scripted", "policy"]
     checkpoint: str | None  # such as best-000120
     trained_on: str | None  # edition
+    trained_scenario: str | None
     env: str  # engine: native or cyborg
-    published: list[PublishedResult]
-    loss: dict[str, dict[str, float]]  # by red, then by cause; see `evaluate.reward_breakdown`
+    scenario: str  # as asked for, without folders
+    hash: str  # of the hashes of all scenarios
+    published: list[PublishedResult]  # beside official scores
+    loss: dict[str, dict[str, float]]  # by red, then by cause; see `evaluate.statistics.CAUSES`
     actions: dict[str, ActionCounts]  # by red
     compliance: dict[str, str | OrderCompliance] | None = None  # "order", and an entry per red
-    native: TrialScores | None = None  # beside an evaluation in CybORG
+    native: DefenderScores | None = None  # beside an evaluation in CybORG
     differences: Differences | None = None  # of CybORG's scores from the native ones
+    training: DefenderScores | None = None  # the same policy on scenarios of its training
+    gap: float | None = None  # total minus that of `training`
+    baselines: list[DefenderScores] = field(default_factory=list)
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -308,7 +243,7 @@ class RecordedTurn(Turn, frozen=True, kw_only=True):
     known: list[int]  # to red: 0 nothing, 1 the address, 2 the ports
     decoys: list[list[str]]
     stopped: bool  # OTService, on any host
-    stopped_hosts: list[str] | None = None  # none: Op_Server0, if it is stopped
+    stopped_hosts: list[str]
     activity: list[int]  # that blue observed: 0 none, 1 scan, 2 exploit
     belief: list[int]  # of blue: 0 not compromised, 1 unknown, 2 user, 3 privileged
     # Blue's exact belief in percent (docs/belief.md); none: not recorded, or no red agent fits.
@@ -317,10 +252,10 @@ class RecordedTurn(Turn, frozen=True, kw_only=True):
     believed_reds: dict[str, int] | None = None  # by red agent, 0 left out
 
 
-class RecordedNetwork(Struct, frozen=True, kw_only=True):
-    """What the replay draws of the network of a recorded game."""
+class RecordedScenario(Struct, frozen=True, kw_only=True):
+    """What the replay draws of the scenario of a recorded game."""
 
-    name: str  # of the scenario
+    name: str
     hash: str
     hosts: list[str]  # in the order of the lists of a turn
     zones: dict[str, list[str]]  # hosts by subnet, in the order in which they are drawn
@@ -337,16 +272,13 @@ class RecordedGame(Struct, frozen=True, kw_only=True):
     red: str = ""
     seed: int = 0
     total: float
-    network: RecordedNetwork | None = None  # none: the built-in one
+    scenario: RecordedScenario
     turns: list[RecordedTurn]
 
 
 class GamesFile(Struct, frozen=True, kw_only=True):
     """`games.json`: games of an evaluation for the replay of the report."""
 
-    FORMAT: ClassVar[int] = 1
-
-    hosts: list[str]  # of games on the built-in network
     edition: str = ""
     games: list[RecordedGame]
 
@@ -412,64 +344,6 @@ class UpdateRow(Struct, frozen=True, kw_only=True):
     wasted_fixes: float | None
     collection_seconds: float | None
     update_seconds: float | None
-
-
-# Group and name in format 2, by the name in format 1.
-_GROUPS = {
-    "env": (
-        "backend", "ray_actors", "n_envs", "max_steps", "red_agent", "edition", "green",
-    ),
-    "ppo": (
-        "update_steps", "learning_rate", "learning_rate_end", "gamma", "gae_lambda", "target_kl",
-        "bootstrap", "reward_scale", "hidden", "activation", "threads", "overlap",
-    ),
-    "features": (
-        "scan_memory", "decoys_placed", "last_action", "time_left", "order_input",
-        "action_masking", "actions",
-    ),
-    "order": (
-        "order", "alignment_lambda", "knowledge", "definition", "universal",
-        "compliance_threshold", "min_decisions", "patience",
-    ),
-    "run": ("total_episodes", "seed", "start_from", "checkpoint_seconds"),
-    "search": ("method", "max_episodes_per_order", "gp_beta", "inherit"),
-}  # fmt: skip
-_RENAMED = {
-    "env": ("env", "id"),
-    "clip": ("ppo", "clip_range"),
-    "value_clip": ("ppo", "clip_range_vf"),
-    "entropy": ("ppo", "ent_coef"),
-    "entropy_end": ("ppo", "ent_coef_end"),
-    "epochs": ("ppo", "n_epochs"),
-    "minibatches": ("ppo", "n_minibatches"),
-    "max_gradient_norm": ("ppo", "max_grad_norm"),
-    "normalise_advantages": ("ppo", "normalize_advantage"),
-    "gate": ("order", "early_stopping"),
-    "appraisal_episodes": ("order", "n_eval_episodes"),
-    "checks": ("run", "n_evals"),
-    "check_episodes": ("run", "n_eval_episodes"),
-}
-_GROUP_AND_NAME = {
-    name: (group, name) for group, names in _GROUPS.items() for name in names
-} | _RENAMED
-
-
-def nested_settings(flat: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Convert the settings of format 1 to those of format 2.
-
-    Raises:
-        ValueError: a setting is unknown.
-    """
-    unknown = [name for name in flat if name not in _GROUP_AND_NAME]
-    if unknown:
-        raise ValueError(
-            f"settings must be among {', '.join(sorted(_GROUP_AND_NAME))}; got {', '.join(unknown)}"
-        )
-    nested: dict[str, dict[str, Any]] = {}
-    for name, value in flat.items():
-        group, setting = _GROUP_AND_NAME[name]
-        nested.setdefault(group, {})[setting] = value
-    return nested
 
 
 def flat_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@
 """
 
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -88,8 +88,6 @@ class StudyProtocol(Struct, frozen=True, kw_only=True):
 class StudyFile(Struct, frozen=True, kw_only=True):
     """`study.json`: everything that decides the numbers of a study."""
 
-    FORMAT: ClassVar[int] = 1
-
     cagepool: str  # version that created the folder
     protocol: StudyProtocol
     settings: dict[str, Settings]  # of a training without its seed, by name
@@ -147,8 +145,6 @@ class FinalScores(Struct, frozen=True, kw_only=True):
 
 class ScoresFile(Struct, frozen=True, kw_only=True):
     """`scores.json` of a run of a study."""
-
-    FORMAT: ClassVar[int] = 1
 
     milestones: list[MilestoneScores] = field(default_factory=list)
     final: dict[str, FinalScores] = field(default_factory=dict)  # by edition; empty: in training
@@ -225,8 +221,6 @@ class ConvergenceResult(Struct, frozen=True, kw_only=True):
 class ResultsFile(Struct, frozen=True, kw_only=True):
     """`results.json`: scores and statistics of the runs that are complete."""
 
-    FORMAT: ClassVar[int] = 1
-
     study: StudyFile
     machine: dict[str, str]
     seconds: float  # of all trainings, one after the other
@@ -243,11 +237,7 @@ class ResultsFile(Struct, frozen=True, kw_only=True):
 
 
 def first_seeds(count: int) -> list[int]:
-    """That many seeds, from 0 on.
-
-    Raises:
-        ValueError: there are fewer than two, or too many.
-    """
+    """That many seeds, from 0 on."""
     if not 2 <= count <= MAX_SEEDS:
         raise ValueError(f"seeds must be from 2 to {MAX_SEEDS:,}, got {count}")
     return [*range(count)]

@@ -1,8 +1,8 @@
-"""The network of CAGE Challenge 2."""
+"""The scenario of CAGE Challenge 2."""
 
 from cagepool.scenarios.images import IMAGES
 from cagepool.scenarios.scenario import Scenario
-from cagepool.scenarios.tables import ADDRESS, ALL, Host, Link, Network, StartingSession, Subnet
+from cagepool.scenarios.tables import ADDRESS, ALL, Description, Host, Link, StartingSession, Subnet
 from cagepool.scenarios.vocabulary import CAGE2_KINDS
 
 _GATE = {"User": "None", "all": "all"}
@@ -54,7 +54,7 @@ _SESSIONS = (
     StartingSession("Red", "User0", "RedAbstractSession", "SYSTEM"),
 )
 _NAMES = frozenset(host.name for host in _HOSTS)
-NETWORK = Network(
+DESCRIPTION = Description(
     hosts=_HOSTS,
     subnets={
         "Enterprise": Subnet((*_ENTERPRISE, "Defender")),
@@ -70,5 +70,5 @@ NETWORK = Network(
     scannable=_NAMES,
     sessions=_SESSIONS,
 )
-CAGE2 = Scenario.from_network(NETWORK, "cage2")
-"""The built-in network of 13 hosts."""
+CAGE2 = Scenario.from_description(DESCRIPTION, "cage2")
+"""The scenario of the challenge, 13 hosts."""

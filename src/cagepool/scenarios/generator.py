@@ -1,8 +1,8 @@
-"""Random networks of the shape of CAGE-2's (`Scenario.generate`).
+"""Random scenarios of the shape of CAGE-2 (`Scenario.generate`).
 
 The draws are those of SplitMix64 and depend on the seed only, on every machine and with every
-version of Python and NumPy. A change of this module that changes networks needs new versions of the
-suites (`suites.py`).
+version of Python and NumPy. A change of this module that changes scenarios needs new versions of
+the suites (`suites.py`).
 """
 
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from typing import TypeVar
 
 from cagepool.errors import short_repr
 from cagepool.scenarios.images import IMAGES
-from cagepool.scenarios.red_checks import red_refusal
 from cagepool.scenarios.tables import (
     ADDRESS,
     ALL,
+    Description,
     Host,
     Link,
-    Network,
     Subnet,
     Tables,
-    compile_network,
+    compile_tables,
+    red_refusal,
 )
 from cagepool.scenarios.vocabulary import CAGE2_KINDS, MAX_HOSTS, red_class_name
 
@@ -44,8 +44,8 @@ _UNTAKEABLE = ("Velociraptor_Server", "Kali_Box")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkOptions:
-    """Ranges of random networks; the fields are those of `Scenario.generate`."""
+class GeneratorOptions:
+    """Ranges of random scenarios; the fields are those of `Scenario.generate`."""
 
     users: int | tuple[int, int] = (3, 8)
     enterprise: int | tuple[int, int] = (2, 5)
@@ -87,21 +87,17 @@ class NetworkOptions:
             )
 
 
-def generate_tables(seed: int, options: NetworkOptions) -> Tables:
-    """A random network that all red agents of the options can play.
-
-    Raises:
-        ValueError: the seed is negative, or no network was found.
-    """
+def generate_tables(seed: int, options: GeneratorOptions) -> Tables:
+    """A random scenario that all red agents of the options can play."""
     if type(seed) is not int or seed < 0:
         raise ValueError(f"seed must be a whole number, at least 0, got {short_repr(seed)}")
     for attempt in range(ATTEMPTS):
-        tables = compile_network(_NetworkDraw(Draws(seed, attempt), options).network())
+        tables = compile_tables(_ScenarioDraw(Draws(seed, attempt), options).description())
         reasons = [reason for red in options.reds if (reason := red_refusal(tables, red))]
         if not reasons:
             return tables
     raise ValueError(
-        f"reds must be able to play networks within these ranges, in {ATTEMPTS} attempts none "
+        f"reds must be able to play scenarios within these ranges, in {ATTEMPTS} attempts none "
         f"could be played: {reasons[0]}"
     )
 
@@ -139,10 +135,10 @@ class Draws:
         return pool[:count]
 
 
-class _NetworkDraw:
-    """Draws one network."""
+class _ScenarioDraw:
+    """Draws one scenario."""
 
-    def __init__(self, draws: Draws, options: NetworkOptions) -> None:
+    def __init__(self, draws: Draws, options: GeneratorOptions) -> None:
         self._draws = draws
         self._options = options
         self._users = self._names("User", options.users)
@@ -151,8 +147,8 @@ class _NetworkDraw:
         hosts = ("Defender", *self._servers, *self._ops[1:], "Op_Server0", *self._users)
         self._images = {host: self._image(host) for host in hosts}
 
-    def network(self) -> Network:
-        """The network, which some red agents may be unable to play."""
+    def description(self) -> Description:
+        """The scenario, which some red agents may be unable to play."""
         draws = self._draws
         is_random = self._options.entry == "random"
         entry = draws.choice(self._users) if is_random else "User0"
@@ -168,7 +164,7 @@ class _NetworkDraw:
         self._link_thirds(links, subnets)
         self._bridge_subnets(links, subnets, entry)
         names = frozenset(self._images)
-        return Network(
+        return Description(
             hosts=tuple(self._host(name, links[name], entry) for name in self._images),
             subnets=subnets,
             entry=entry,

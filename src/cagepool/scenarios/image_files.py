@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from cagepool.scenarios.fields import Field, RefusedError
 from cagepool.scenarios.images import EXPLOITED_PORTS, IMAGES, Image, Process
-from cagepool.scenarios.yaml_reader import read_yaml
+from cagepool.scenarios.vocabulary import PRIVILEGED_ACCOUNTS
+from cagepool.scenarios.yaml_reader import Field, RefusedError, read_yaml
 
 _FILE_NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 _PROCESS_TYPES = {
@@ -18,7 +18,6 @@ _PROCESS_TYPES = {
     "rdp": "rdp",
 }
 _MAIL_VERSION = "haraka 2.7.0"
-_PRIVILEGED = ("root", "SYSTEM")
 
 
 class ImageLibrary:
@@ -45,11 +44,7 @@ class ImageLibrary:
 
 
 def read_image(path: Path) -> Image:
-    """Image of a file.
-
-    Raises:
-        ValueError: the file cannot be read, or the rules do not cover it.
-    """
+    """Image of a file."""
     content = Field(read_yaml(path))
     try:
         return _image(path.stem, content.get("Test_Host"))
@@ -138,7 +133,7 @@ def _guessable_account(field: Field) -> str | None:
         if guessable.value is not True:
             raise guessable.refused("be true or false")
         name = user.get("Username")
-        if name.text() in _PRIVILEGED:
+        if name.text() in PRIVILEGED_ACCOUNTS:
             raise name.refused("be another account than root and SYSTEM if it can be guessed")
         return name.text()
     return None

@@ -1,9 +1,10 @@
-"""A scenario: the network that a game is played on, and the layout of spaces for several."""
+"""A scenario: hosts and subnets of a game; and the layout of spaces for several."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import compress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
@@ -11,8 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from cagepool.errors import short_repr
-from cagepool.scenarios.red_checks import red_refusal
-from cagepool.scenarios.tables import Network, Tables, compile_network
+from cagepool.scenarios.tables import Description, Tables, compile_tables, red_refusal
 from cagepool.scenarios.vocabulary import (
     CAGE2_KINDS,
     HOST_TYPES,
@@ -31,7 +31,7 @@ _DIGITS = re.compile("([0-9]+)")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scenario(Tables):
-    """A network of CybORG's simulator that the core can play (docs/scenarios.md).
+    """A scenario of CybORG's simulator that the core can play (docs/scenarios.md).
 
     Two scenarios are equal if they play the same game, whatever their names are, and have the same
     roles. All tables are tuples over hosts or subnets.
@@ -53,25 +53,25 @@ class Scenario(Tables):
             ValueError: the file cannot be read, or the rules do not cover it; the sentence names
                 the field of the file.
         """
-        from cagepool.scenarios.file_format import read_network  # noqa: PLC0415 - needs PyYAML
+        from cagepool.scenarios.file_format import read_description  # noqa: PLC0415 - needs PyYAML
 
         file = Path(path)
-        network = read_network(file, None if images is None else Path(images))
-        return cls.from_network(network, file.stem)
+        description = read_description(file, None if images is None else Path(images))
+        return cls.from_description(description, file.stem)
 
     @classmethod
-    def from_network(cls, network: Network, name: str) -> Self:
-        """The scenario of a network whose names and values are valid."""
-        return cls.from_tables(compile_network(network), name)
+    def from_description(cls, description: Description, name: str) -> Self:
+        """The scenario of a description whose names and values are valid."""
+        return cls.from_tables(compile_tables(description), name)
 
     @classmethod
     def from_tables(cls, tables: Tables, name: str) -> Self:
-        """The scenario of a compiled network."""
+        """The scenario of compiled tables."""
         content = {one.name: getattr(tables, one.name) for one in fields(Tables)}
         return cls(name=name, roles=tuple(map(_role, tables.hosts)), **content)
 
     @classmethod
-    def generate(  # noqa: PLR0913 - one argument per property of a network
+    def generate(  # noqa: PLR0913 - one argument per property of a scenario
         cls,
         seed: int,
         *,
@@ -84,9 +84,9 @@ class Scenario(Tables):
         entry: Literal["User0", "random"] = "User0",
         reds: Sequence[str] = ("B_lineAgent", "RedMeanderAgent"),
     ) -> Self:
-        """A random network that the given red agents can play.
+        """A random scenario that the given red agents can play.
 
-        The same arguments give the same network on every machine and with every version of Python
+        The same arguments give the same scenario on every machine and with every version of Python
         and NumPy.
 
         Args:
@@ -102,19 +102,19 @@ class Scenario(Tables):
                 images to draw from. Defender and Op_Server0 keep theirs.
             links: `cage2`: Windows users reveal Enterprise1, others Enterprise0; or `random`: each
                 user reveals one or two servers, some hosts another one.
-            entry: `User0`, or `random`: any user, and red knows User0 in half of the networks.
+            entry: `User0`, or `random`: any user, and red knows User0 in half of the scenarios.
             reds: Red agents that must be able to play, by class name or alias.
 
         Raises:
-            ValueError: an argument is out of range, or no network within these ranges can be played
-                by the red agents.
+            ValueError: an argument is out of range, or the red agents can play no scenario within
+                these ranges.
         """
         from cagepool.scenarios.generator import (  # noqa: PLC0415 - only some need it
-            NetworkOptions,
+            GeneratorOptions,
             generate_tables,
         )
 
-        options = NetworkOptions(
+        options = GeneratorOptions(
             users=users,
             enterprise=enterprise,
             op_hosts=op_hosts,
@@ -134,7 +134,7 @@ class Scenario(Tables):
         Raises:
             ValueError: the file exists and `overwrite` is false, or it cannot be written.
         """
-        from cagepool.scenarios.file_writer import write_tables  # noqa: PLC0415 - needs PyYAML
+        from cagepool.scenarios.file_format import write_tables  # noqa: PLC0415 - needs PyYAML
 
         write_tables(self, Path(path), overwrite=overwrite)
 
@@ -145,12 +145,16 @@ class Scenario(Tables):
 
     @cached_property
     def red_actions(self) -> tuple[str, ...]:
-        """Names of red's actions by index: Sleep, sweeps of subnets, and four actions per host."""
-        sleep, sweep, *on_hosts = RED_KINDS
+        """Names of red's actions by index.
+
+        Sleep, sweeps of subnets, three actions per host, Impact on the hosts with OTService.
+        """
+        sleep, sweep, *on_hosts, impact = RED_KINDS
         return (
             sleep,
             *(f"{sweep} {subnet}" for subnet in self.subnets),
             *(f"{kind} {host}" for kind in on_hosts for host in self.hosts),
+            *(f"{impact} {host}" for host in compress(self.hosts, self.ot)),
         )
 
     def host_index(self, name: str) -> int:
@@ -261,7 +265,7 @@ class Layout:
         """The default layout of one scenario or of several.
 
         Scenarios with the same hosts have these, in the same order. Otherwise each name of a host
-        has a slot, in natural order, so that a host keeps its slot in all networks; if there are
+        has a slot, in natural order, so that a host keeps its slot in all scenarios; if there are
         more than 64 names, slot i is host i.
         """
         if not scenarios:

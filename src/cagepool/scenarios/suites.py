@@ -1,47 +1,120 @@
-"""Named suites of random networks, split into training and test networks, that papers can cite.
+"""Named suites of random scenarios, split into training and test scenarios, that papers can cite.
 
 The members of a suite are generated from the seeds in `suites.json`, which also holds a SHA-256 of
-the hashes of all members: a suite never changes. Other networks need a new version of the suite.
+the hashes of all members: a suite never changes. Other scenarios need a new version of the suite.
 `build_records` and `to_json` make the file.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from os import PathLike
 from pathlib import Path
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
 
-from cagepool import runs
 from cagepool._lookup import suggestion
-from cagepool.scenarios.cage2 import CAGE2, NETWORK
-from cagepool.scenarios.generator import NetworkOptions, generate_tables
+from cagepool.errors import short_repr
+from cagepool.scenarios.cage2 import CAGE2, DESCRIPTION
+from cagepool.scenarios.generator import GeneratorOptions, generate_tables
 from cagepool.scenarios.scenario import Scenario
 from cagepool.scenarios.vocabulary import CAGE1_KINDS
 
+GENERATED = 1000
+"""Number of scenarios that are taken of a generator."""
+
+ScenarioLike: TypeAlias = (
+    Scenario
+    | str
+    | PathLike[str]
+    | Callable[[int], Scenario]
+    | Iterable["Scenario | str | PathLike[str]"]
+)
+
+
+def resolve_scenarios(value: ScenarioLike) -> tuple[Scenario, ...]:
+    """Scenarios that a user gives.
+
+    Args:
+        value: A scenario, the path of a scenario file or of a folder of them, the name of a suite
+            such as `cage2/users:train`, a sequence of these, or a generator: a function from a seed
+            to a scenario, of which the seeds 0 to 999 are taken.
+
+    Raises:
+        ValueError: the value is none of these, a file is refused, or there is no scenario.
+    """
+    scenarios = _resolve(value)
+    if not scenarios:
+        raise ValueError(f"scenario must give at least one scenario, got {short_repr(value)}")
+    return scenarios
+
+
+def scenario_files(folder: Path) -> list[Path]:
+    """Scenario files in a folder, by name."""
+    files = sorted((*folder.glob("*.yaml"), *folder.glob("*.yml")))
+    if not files:
+        raise ValueError(f"a folder of scenarios must have files *.yaml, {folder} has none")
+    return files
+
+
+def _resolve(value: object) -> tuple[Scenario, ...]:
+    if isinstance(value, Scenario):
+        return (value,)
+    if isinstance(value, str | PathLike):
+        return _named(value)
+    if callable(value):
+        return tuple(_generated(value, seed) for seed in range(GENERATED))
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        return tuple(scenario for one in value for scenario in _resolve(one))
+    raise ValueError(
+        "scenario must be a Scenario, a scenario file, a folder of them, a suite, a sequence of "
+        f"these, or a function from a seed to a Scenario; got {short_repr(value)}"
+    )
+
+
+def _named(value: str | PathLike[str]) -> tuple[Scenario, ...]:
+    path = Path(value)
+    if isinstance(value, str) and is_suite_name(value):
+        return suite_scenarios(value)
+    if path.is_dir():
+        return tuple(Scenario.load(file) for file in scenario_files(path))
+    if isinstance(value, str) and path.suffix not in (".yaml", ".yml") and not path.exists():
+        return suite_scenarios(value)
+    return (Scenario.load(path),)
+
+
+def _generated(generator: Callable[[int], object], seed: int) -> Scenario:
+    scenario = generator(seed)
+    if not isinstance(scenario, Scenario):
+        raise ValueError(
+            f"a generator of scenarios must return a Scenario, got {short_repr(scenario)}"
+        )
+    return scenario
+
+
 SPLITS = {"train": 1000, "test": 100}
-"""Number of networks in each split."""
+"""Number of scenarios in each split."""
 LISTED_REDS = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
 
 _FILE = Path(__file__).with_name("suites.json")
 _NAME = re.compile(
     r"(?P<suite>[^:@]+)(?:@(?P<version>\d+))?:(?P<split>\w+)(?:/(?P<member>\d{1,9}))?"
 )
-_TEST_SHARE = 11  # one of so many networks is a test network
+_TEST_SHARE = 11  # one of so many scenarios is a test scenario
 
 
 @dataclass(frozen=True)
 class Suite:
-    """How the networks of a suite differ from that of CAGE-2."""
+    """How the scenarios of a suite differ from CAGE-2."""
 
     description: str
-    options: NetworkOptions
+    options: GeneratorOptions
     version: int = 1
 
 
-_CAGE2_SIZE = NetworkOptions(users=5, enterprise=3, op_hosts=3, images="cage2", links="cage2")
+_CAGE2_SIZE = GeneratorOptions(users=5, enterprise=3, op_hosts=3, images="cage2", links="cage2")
 SUITES = {
     "cage2/users": Suite(
         "3 to 8 users, images of users and servers drawn from those of their type",
@@ -67,12 +140,12 @@ SUITES = {
     ),
     "cage2/x3": Suite(
         "three times the hosts",
-        NetworkOptions(users=(14, 18), enterprise=(9, 11), op_hosts=(9, 13)),
+        GeneratorOptions(users=(14, 18), enterprise=(9, 11), op_hosts=(9, 13)),
     ),
 }
-CAGE1 = Scenario.from_network(replace(NETWORK, action_kinds=CAGE1_KINDS), "cage1")
-"""The network of CAGE-2 with the actions of CAGE-1: Misinform in place of decoys."""
-SINGLE_NETWORKS = {scenario.name: scenario for scenario in (CAGE2, CAGE1)}
+CAGE1 = Scenario.from_description(replace(DESCRIPTION, action_kinds=CAGE1_KINDS), "cage1")
+"""CAGE-2 with the actions of CAGE-1: Misinform in place of decoys."""
+SINGLE_SCENARIOS = {scenario.name: scenario for scenario in (CAGE2, CAGE1)}
 
 
 class SplitRecord(TypedDict):
@@ -89,22 +162,22 @@ class SuiteRow(TypedDict):
     """Properties of a split."""
 
     suite: str  # such as `cage2/users@1:train`
-    networks: int
+    scenarios: int
     hosts: tuple[int, int]  # least and largest number
     subnets: tuple[int, int]
-    reds: dict[str, int]  # number of networks that each red agent can play
-    differs: str  # how the networks differ from that of CAGE-2
+    reds: dict[str, int]  # number of scenarios that each red agent can play
+    differs: str  # how the scenarios differ from CAGE-2
     sha256: str
 
 
 def is_suite_name(name: str) -> bool:
-    """Whether a name is that of a suite, such as `cage2/users:train`, or of one network."""
+    """Whether a name is that of a suite, such as `cage2/users:train`, or of one scenario."""
     match = _NAME.fullmatch(name)
-    return name in SINGLE_NETWORKS or (match is not None and match["suite"] in SUITES)
+    return name in SINGLE_SCENARIOS or (match is not None and match["suite"] in SUITES)
 
 
 def suite_scenarios(name: str) -> tuple[Scenario, ...]:
-    """Networks of a suite.
+    """Scenarios of a suite.
 
     Args:
         name: `cage2`, `cage1`, a split such as `cage2/users:train`, one with its version such as
@@ -112,14 +185,14 @@ def suite_scenarios(name: str) -> tuple[Scenario, ...]:
 
     Raises:
         ValueError: there is no such suite, version, split or member.
-        RuntimeError: the generator no longer makes the networks of the suite.
+        RuntimeError: the generator no longer makes the scenarios of the suite.
     """
-    if name in SINGLE_NETWORKS:
-        return (SINGLE_NETWORKS[name],)
+    if name in SINGLE_SCENARIOS:
+        return (SINGLE_SCENARIOS[name],)
     match = _NAME.fullmatch(name)
     if match is None or match["suite"] not in SUITES or match["split"] not in SPLITS:
         raise ValueError(
-            f"a suite must be {', '.join(SINGLE_NETWORKS)}, or :train or :test of "
+            f"a suite must be {', '.join(SINGLE_SCENARIOS)}, or :train or :test of "
             f"{', '.join(SUITES)}; got {name!r}{suggestion(name, _split_names())}"
         )
     suite = SUITES[match["suite"]]
@@ -140,7 +213,7 @@ def suite_table() -> list[SuiteRow]:
     return [
         {
             "suite": f"{name}:{split}",
-            "networks": len(record["seeds"]),
+            "scenarios": len(record["seeds"]),
             "hosts": record["hosts"],
             "subnets": record["subnets"],
             "reds": record["reds"],
@@ -155,6 +228,8 @@ def suite_table() -> list[SuiteRow]:
 @cache
 def suite_records() -> dict[str, dict[str, SplitRecord]]:
     """Splits of all suites by name with version, as committed."""
+    from cagepool import runs  # noqa: PLC0415 - needs msgspec
+
     return runs.read_json(_FILE, dict[str, dict[str, SplitRecord]])
 
 
@@ -189,14 +264,14 @@ def _members(name: str, split: str) -> tuple[Scenario, ...]:
     )
     if _digest(members) != record["sha256"]:
         raise RuntimeError(
-            f"the suite {name}:{split} must have its published networks, the generator of this "
+            f"the suite {name}:{split} must have its published scenarios, the generator of this "
             "version makes others"
         )
     return members
 
 
 def _build_splits(suite: Suite) -> dict[str, dict[int, Scenario]]:
-    """Members of each split by seed: different networks, other than that of CAGE-2."""
+    """Members of each split by seed: different scenarios, other than CAGE-2."""
     found: dict[str, dict[int, Scenario]] = {split: {} for split in SPLITS}
     seen = {CAGE2.hash}
     for seed, scenario in _candidates(suite):
@@ -234,4 +309,4 @@ def _digest(members: tuple[Scenario, ...]) -> str:
 
 
 def _split_names() -> list[str]:
-    return [*SINGLE_NETWORKS, *(f"{name}:{split}" for name in SUITES for split in SPLITS)]
+    return [*SINGLE_SCENARIOS, *(f"{name}:{split}" for name in SUITES for split in SPLITS)]

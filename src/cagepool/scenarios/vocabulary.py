@@ -6,16 +6,25 @@ from difflib import get_close_matches
 from cagepool import _core
 
 DECOYS = ("Apache", "Femitter", "HarakaSMPT", "Smss", "SSHD", "Svchost", "Tomcat", "Vsftpd")
-EXPLOITS = (
-    "EternalBlue",
-    "BlueKeep",
-    "HTTPRFI",
-    "HTTPSRFI",
-    "SSHBruteForce",
-    "SQLInjection",
-    "HarakaRCE",
-    "FTPDirectoryTraversal",
+EXPLOIT_PORTS = {
+    "EternalBlue": 139,
+    "BlueKeep": 3389,
+    "HTTPRFI": 80,
+    "HTTPSRFI": 443,
+    "SSHBruteForce": 22,
+    "SQLInjection": 3390,
+    "HarakaRCE": 25,
+    "FTPDirectoryTraversal": 21,
+}
+EXPLOITS = tuple(EXPLOIT_PORTS)
+RANKED_EXPLOITS = (
+    *("SSHBruteForce", "BlueKeep", "EternalBlue", "HTTPRFI", "HTTPSRFI", "SQLInjection"),
+    *("HarakaRCE", "FTPDirectoryTraversal"),
 )
+"""Exploits by bit of the core: in ascending order of weight (docs/rules.md, 1.4)."""
+PORT_BIT = {EXPLOIT_PORTS[name]: 1 << rank for rank, name in enumerate(RANKED_EXPLOITS)}
+"""Bits of the core by port."""
+PRIVILEGED_ACCOUNTS = ("root", "SYSTEM")
 HOST_TYPES = ("defender", "enterprise", "op_server", "op_host", "user")
 assert len(HOST_TYPES) == _core.TYPE_COUNT
 
@@ -59,11 +68,7 @@ MAX_SUBNETS = 16
 
 
 def red_class_name(red: str) -> str:
-    """Class name of a red agent that is given by class name or alias.
-
-    Raises:
-        ValueError: no red agent has that name.
-    """
+    """Class name of a red agent that is given by class name or alias."""
     name = RED_ALIASES.get(red, red)
     if name not in RED_AGENTS:
         known = ", ".join([*RED_AGENTS, *RED_ALIASES, MIX])
@@ -72,11 +77,7 @@ def red_class_name(red: str) -> str:
 
 
 def index_of(name: str, names: Sequence[str], noun: str) -> int:
-    """Index of a name, such as that of `an action`.
-
-    Raises:
-        ValueError: there is no such name.
-    """
+    """Index of a name, such as that of `an action`."""
     if name not in names:
         nearest = ", ".join(get_close_matches(name, names, cutoff=0))
         raise ValueError(

@@ -1,12 +1,17 @@
-"""Settings of a search: those of its trainings, and the group `search`."""
+"""Settings of a search: those of its trainings, and the group `search`; and its listener."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from cagepool.sim.orders import ALL_ORDERS
+from cagepool.experiments.listener import Listener
+from cagepool.sim.compliance import ALL_ORDERS
 from cagepool.train.config import EnvConfig, RunConfig, TrainConfig
+
+if TYPE_CHECKING:  # loads scikit-learn
+    from cagepool.search.records import Decision
+    from cagepool.search.strategy import Posterior
 
 Method: TypeAlias = Literal["gp-ucb", "random", "round-robin", "universal"]
 METHODS = get_args(Method)
@@ -22,6 +27,8 @@ class StrategyConfig:
     """Maximum training episodes per order."""
     gp_beta: float = 2.0
     """Weight of the standard deviation in the upper confidence bound (UCB)."""
+    jobs: int = 1
+    """Trainings at a time, each in a process with one thread. 1: one after the other."""
     inherit: bool = True
     """Start each training from the nearest trained order's weights. Off: from random weights."""
 
@@ -31,11 +38,9 @@ class StrategyConfig:
             raise ValueError(
                 f"search.method must be one of {', '.join(METHODS)}; got {self.method!r}"
             )
-        if self.max_episodes_per_order < 1:
-            raise ValueError(
-                "search.max_episodes_per_order must be at least 1, "
-                f"got {self.max_episodes_per_order}"
-            )
+        for name in ("max_episodes_per_order", "jobs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"search.{name} must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.gp_beta < float("inf"):
             raise ValueError(f"search.gp_beta must be at least 0, got {self.gp_beta}")
 
@@ -59,6 +64,9 @@ class SearchConfig(TrainConfig):
                 "run.total_episodes must be at least env.n_envs or search.max_episodes_per_order; "
                 f"got {self.run.total_episodes}, which is not enough for one training"
             )
+        if self.search.jobs > 1 and (self.is_on_ray or self.search.method == "universal"):
+            other = "env.ray_actors" if self.is_on_ray else "one policy for all orders"
+            raise ValueError(f"search.jobs must be 1 with {other}, got {self.search.jobs}")
         decided = {
             "order.order": self.order.order,
             "order.universal": self.order.universal,
@@ -68,6 +76,16 @@ class SearchConfig(TrainConfig):
         for name, value in decided.items():
             if value:
                 raise ValueError(f"a search sets {name} itself, got {value}")
+
+    @property
+    def is_on_ray(self) -> bool:
+        """Whether the trainings are tasks of a Ray cluster."""
+        return self.env.backend == "ray"
+
+    @property
+    def jobs(self) -> int:
+        """Trainings at a time."""
+        return self.env.ray_actors if self.is_on_ray else self.search.jobs
 
     def _training_config(self, **changes: Any) -> TrainConfig:
         shared = TrainConfig(
@@ -79,9 +97,23 @@ class SearchConfig(TrainConfig):
         """Settings of the training to an order in an iteration."""
         seed = int(np.random.SeedSequence([self.run.seed, iteration]).generate_state(1)[0])
         # A training in a Ray task has the same settings, and results, as a local one.
-        local = {"backend": "auto", "ray_actors": 1} if self.env.backend == "ray" else {}
+        local: dict[str, Any] = {"backend": "auto", "ray_actors": 1} if self.is_on_ray else {}
+        if self.search.jobs > 1:
+            local["threads"] = 1
         return self._training_config(order=ALL_ORDERS[order], seed=seed, **local, **changes)
 
     def universal_training_config(self) -> TrainConfig:
         """Settings of the training of one policy for all orders."""
         return self._training_config(universal=True, order_input=True, early_stopping=False)
+
+
+class SearchListener(Listener):
+    """Receives the progress of a search."""
+
+    def on_decision(
+        self, decision: "Decision", predicted: "Posterior | None", spent: int, /
+    ) -> None:
+        """A training starts, or resumes after an interruption, when `spent` episodes are played."""
+
+    def on_result(self, decision: "Decision", /) -> None:
+        """A training has ended; the decision has its result."""

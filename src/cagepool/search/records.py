@@ -18,24 +18,20 @@ from cagepool.runs.schema import (
     UpdateRow,
     WorkflowFile,
 )
-from cagepool.search.gp import Observation, Posterior
-from cagepool.search.permutations import restricted_order
-from cagepool.search.strategy import Proposal
-from cagepool.sim.orders import ALL_ORDERS
+from cagepool.search.strategy import Observation, Posterior, Proposal, restricted_order
+from cagepool.sim.compliance import ALL_ORDERS
 
 # Column of updates.csv: column of the training's metrics.csv.
 UPDATE_COLUMNS = {
-    "update": "update",
-    "episodes": "episodes",
     "environment_reward": "return_mean",
     "alignment_bonus": "alignment_mean",
-    "compliance": "compliance",
-    "coverage": "coverage",
-    "fixes": "fixes",
-    "wasted_fixes": "wasted_fixes",
     "collection_seconds": "collect_seconds",
-    "update_seconds": "update_seconds",
+    **{name: name for name in ("update", "episodes", "compliance", "coverage")},
+    **{name: name for name in ("fixes", "wasted_fixes", "update_seconds")},
 }
+OUTCOME_COLUMNS = (  # also of workflow.json
+    "outcome", "standard_error", "compliance", "coverage", "decisions", "wasted_fixes", "passes",
+)  # fmt: skip
 RESULT_COLUMNS = ("reward", "standard_error", "compliance", "coverage", "passes", "trainings")
 POSTERIOR_COLUMNS = ("mean", "std", "pass_probability", "acquisition")
 
@@ -53,14 +49,8 @@ class Decision(DecisionRow, frozen=True, kw_only=True):
         if predicted is None:
             return decision
         leading = (f"{ALL_ORDERS[n]} {predicted.acquisition[n]:.3f}" for n in proposal.leading)
-        return replace(
-            decision,
-            mean=float(predicted.mean[number]),
-            std=float(predicted.std[number]),
-            pass_probability=float(predicted.pass_probability[number]),
-            acquisition=float(predicted.acquisition[number]),
-            top_three="; ".join(leading),
-        )
+        cells = _posterior_cells(predicted, number)
+        return replace(decision, top_three="; ".join(leading), **cells)
 
     @property
     def order_number(self) -> int:
@@ -80,26 +70,9 @@ class Decision(DecisionRow, frozen=True, kw_only=True):
         return self.allowance if self.episodes is None else self.episodes
 
     def with_outcome(self, outcome: WorkflowFile, episodes: int, total: int) -> "Decision":
-        """The decision with the result of its training.
-
-        Args:
-            outcome: Contents of the training's workflow.json.
-            episodes: Episodes that the training has played.
-            total: Episodes that the search has played, including this training.
-        """
-        return replace(
-            self,
-            outcome=outcome.outcome,
-            episodes=episodes,
-            total_episodes=total,
-            reward=outcome.mean,
-            standard_error=outcome.standard_error,
-            compliance=outcome.compliance,
-            coverage=outcome.coverage,
-            decisions=outcome.decisions,
-            wasted_fixes=outcome.wasted_fixes,
-            passes=outcome.passes,
-        )
+        """The decision with the result of its training."""
+        shared = {name: getattr(outcome, name) for name in OUTCOME_COLUMNS}
+        return replace(self, episodes=episodes, total_episodes=total, reward=outcome.mean, **shared)
 
 
 def write_decisions(folder: Path, decisions: Sequence[Decision]) -> None:
@@ -108,11 +81,7 @@ def write_decisions(folder: Path, decisions: Sequence[Decision]) -> None:
 
 
 def read_decisions(folder: Path) -> list[Decision]:
-    """Read decisions.csv.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
+    """Read decisions.csv."""
     path = folder / DECISIONS
     if not os.path.lexists(path):  # the search was killed before it wrote the file
         return []
@@ -120,6 +89,8 @@ def read_decisions(folder: Path) -> list[Decision]:
     for number, decision in enumerate(decisions):
         if fault := _fault_of(decision, number):
             raise runs.RunFileError(f"{path} is damaged: {fault}")
+        if (folder / decision.run).is_symlink():
+            raise runs.RunFileError(f"{folder / decision.run} must be a folder, it is a link")
     return decisions
 
 
@@ -172,14 +143,7 @@ def write_orders(
     predicted: Posterior | None,
     reached: set[str],
 ) -> None:
-    """Write orders.csv: one row per order, with its equivalence class, result and posterior.
-
-    Args:
-        folder: Folder of the search.
-        results: Values of `RESULT_COLUMNS` by order number.
-        predicted: Posterior after the last training; none without a model.
-        reached: Host types that red compromises; orders that agree on them form a class.
-    """
+    """Write orders.csv: one row per order, with its equivalence class, result and posterior."""
     rows = [
         OrderRow(
             order=order,

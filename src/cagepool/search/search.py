@@ -2,22 +2,30 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict, replace
 
-from cagepool import _optional, runs
-from cagepool.evaluate.defenders import SCRIPTED, scripted_defender
-from cagepool.evaluate.policy import Policy
+from cagepool import runs
 from cagepool.evaluate.rollout import Trial, game_seeds, play_steps, start_games
+from cagepool.experiments.executor import (
+    Executor,
+    LocalExecutor,
+    ProcessExecutor,
+    RayExecutor,
+    TrainingError,
+)
+from cagepool.experiments.folder import Training
+from cagepool.experiments.listener import Listener
+from cagepool.policy.defenders import SCRIPTED, scripted_defender
+from cagepool.policy.policy import Policy
+from cagepool.runs.folder import lock_folder
 from cagepool.runs.listing import allowance
-from cagepool.search.config import SearchConfig
-from cagepool.search.gp import Observation, Posterior, posterior
-from cagepool.search.permutations import index_of_nearest
+from cagepool.scenarios import CAGE2
+from cagepool.search.config import SearchConfig, SearchListener
 from cagepool.search.records import (
     Decision,
     read_decisions,
@@ -25,53 +33,21 @@ from cagepool.search.records import (
     write_orders,
     write_updates,
 )
-from cagepool.search.strategy import add_pending, propose
-from cagepool.sim.names import HOST_TYPE, HOSTS, red_class_names
-from cagepool.sim.orders import ALL_ORDERS
+from cagepool.search.strategy import (
+    Observation,
+    add_pending,
+    index_of_nearest,
+    posterior,
+    propose,
+)
+from cagepool.sim.compliance import ALL_ORDERS
+from cagepool.sim.names import HOSTS, red_class_names
 from cagepool.train import runner
 from cagepool.train.config import TrainConfig
 from cagepool.train.evaluation import evaluate_orders
-from cagepool.train.tracking import Callback
 
 UNIVERSAL = "universal"  # folder of the training of the order-conditioned policy
 REACH_EPISODES = 200  # per scripted defender, to find the host types that red compromises
-
-
-class SearchListener(Callback, Protocol):
-    """Callbacks of a search."""
-
-    def on_training_start(
-        self, decision: Decision, predicted: Posterior | None, spent: int, /
-    ) -> None:
-        """A training starts, or resumes after an interruption, when `spent` episodes are played."""
-
-    def on_training_end(self, decision: Decision, /) -> None:
-        """A training has ended; the decision has its result."""
-
-
-class TrainingExecutor(Protocol):
-    """Executes whole trainings, possibly several at a time."""
-
-    def submit(self, run: runs.Run, /) -> None:
-        """Submit a training."""
-
-    def wait(self, run: runs.Run, should_stop: Callable[[], bool], /) -> int | None:
-        """Wait for a training; returns the number of restarts, or none if it was stopped."""
-
-
-class LocalExecutor:
-    """Trains in this process, one run at a time."""
-
-    def __init__(self, listener: Callback) -> None:
-        """Report updates to `listener`."""
-        self._listener = listener
-
-    def submit(self, _run: runs.Run) -> None:
-        """Do nothing: `wait` trains."""
-
-    def wait(self, run: runs.Run, should_stop: Callable[[], bool]) -> int | None:
-        """Train the run to its end."""
-        return 0 if runner.train(run, self._listener, should_stop) else None
 
 
 def create(path: Any, config: SearchConfig, *, numbered: bool = False) -> runs.Run:
@@ -85,7 +61,11 @@ def create(path: Any, config: SearchConfig, *, numbered: bool = False) -> runs.R
     return run
 
 
-def search(run: runs.Run, listener: SearchListener, should_stop: Callable[[], bool]) -> bool:
+def search(
+    run: runs.Run,
+    listener: SearchListener | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> bool:
     """Run or resume a search until its budget is spent.
 
     Args:
@@ -100,8 +80,8 @@ def search(run: runs.Run, listener: SearchListener, should_stop: Callable[[], bo
         ValueError: the folder is damaged, or another process searches in it.
         OSError: a file can't be written.
     """
-    config = SearchConfig.from_dict(run.settings)
-    with run.lock():
+    config, listener = SearchConfig.from_dict(run.settings), listener or SearchListener()
+    with lock_folder(run.path, runs.CONFIG):
         if config.search.method == "universal":
             return _train_universal(run, config, listener, should_stop)
         with _make_executor(config, listener) as executor:
@@ -111,16 +91,6 @@ def search(run: runs.Run, listener: SearchListener, should_stop: Callable[[], bo
         # Again: an earlier process may have been killed between the decisions and these tables.
         _write_tables(run, config, loop.decisions)
     return True
-
-
-def next_allowance(config: SearchConfig, reserved: int) -> int:
-    """Episodes of the next training, or 0 if the budget does not suffice for one per environment.
-
-    Args:
-        config: Settings of the search.
-        reserved: Episodes of all earlier trainings, played or allowed.
-    """
-    return allowance(config.as_dict(), reserved)
 
 
 @cache
@@ -139,9 +109,9 @@ def reached_types(config: TrainConfig) -> set[str]:
             for _ in play_steps(scripted_defender(name), trial, batch):
                 compromised |= (batch.true_state["access"] > 0).any(axis=0)
     return {
-        HOST_TYPE[host]
-        for host, is_compromised in zip(HOSTS, compromised, strict=True)
-        if is_compromised and host != "User0"  # where red starts
+        role
+        for role, is_compromised in zip(CAGE2.roles, compromised, strict=True)
+        if is_compromised and role is not None
     }
 
 
@@ -151,7 +121,7 @@ class _SearchLoop:
         run: runs.Run,
         config: SearchConfig,
         callbacks: tuple[SearchListener, Callable[[], bool]],
-        executor: TrainingExecutor,
+        executor: Executor,
     ) -> None:
         self.decisions = read_decisions(run.path)
         self._run = run
@@ -169,7 +139,7 @@ class _SearchLoop:
             self._start_training(decision) for decision in self.decisions if not decision.outcome
         )
         while True:
-            while len(pending) < self._config.env.ray_actors and self._decide():
+            while len(pending) < self._config.jobs and self._decide():
                 pending.append(self._start_training(self.decisions[-1]))
             if not pending:
                 return True
@@ -183,7 +153,8 @@ class _SearchLoop:
     def _decide(self) -> bool:
         """Add the next decision; returns whether the budget allowed one."""
         config, decisions, ended = self._config, self.decisions, self._ended
-        episodes = next_allowance(config, sum(other.reserved_episodes for other in decisions))
+        reserved = sum(other.reserved_episodes for other in decisions)
+        episodes = allowance(config.as_dict(), reserved)
         if not episodes:
             return False
         iteration = len(decisions)
@@ -200,13 +171,13 @@ class _SearchLoop:
         write_decisions(self._run.path, decisions)
         return True
 
-    def _start_training(self, decision: Decision) -> tuple[Decision, runs.Run]:
+    def _start_training(self, decision: Decision) -> tuple[Decision, Training]:
         """Submit the training of a decision."""
         ended = self._ended
         predicted = (
             posterior(_latest_observations(ended), self._config.search.gp_beta) if ended else None
         )
-        self._listener.on_training_start(decision, predicted, _episodes_of(ended))
+        self._listener.on_decision(decision, predicted, _episodes_of(ended))
         parent = None if decision.inherits is None else f"../{ended[decision.inherits].run}"
         # Early stopping would end the training after one update if the order has passed before.
         has_passed = any(other.passes for other in ended if other.order == decision.order)
@@ -217,18 +188,22 @@ class _SearchLoop:
             start_from=parent,
             early_stopping=self._config.order.early_stopping and not has_passed,
         )
-        training = _open_training(self._run, decision.run, settings)
+        training = _training(self._run, decision.run, settings)
         self._executor.submit(training)
         return decision, training
 
-    def _finish_training(self, decision: Decision, training: runs.Run) -> bool:
+    def _finish_training(self, decision: Decision, training: Training) -> bool:
         """Wait for a training and record its result; returns whether it ended."""
-        restarts = self._executor.wait(training, self._should_stop)
+        try:
+            restarts = self._executor.wait(training, self._should_stop)
+        except TrainingError as error:
+            raise ValueError(f"the training in {training.path} failed: {error}") from error
         if restarts is None:
             return False
-        outcome = training.workflow()
+        run = training.open_or_create()
+        outcome = run.workflow()
         assert outcome is not None, "a training that has ended has a workflow.json"
-        episodes = int(training.metrics()["episodes"][-1])
+        episodes = int(run.metrics()["episodes"][-1])
         earlier = self._ended
         decision = replace(
             decision.with_outcome(outcome, episodes, _episodes_of(earlier) + episodes),
@@ -237,19 +212,13 @@ class _SearchLoop:
         self.decisions[decision.iteration] = decision
         write_decisions(self._run.path, self.decisions)
         _write_tables(self._run, self._config, [*earlier, decision])
-        self._listener.on_training_end(decision)
+        self._listener.on_result(decision)
         return True
 
 
-def _make_executor(
-    config: SearchConfig, listener: Callback
-) -> AbstractContextManager[TrainingExecutor]:
-    if config.env.backend != "ray":
-        return nullcontext(LocalExecutor(listener))
-    with _optional.require("backend ray", "ray", "ray"):
-        from cagepool.train.ray.executor import RayExecutor  # noqa: PLC0415 - takes seconds
-
-    return RayExecutor(config.env.ray_actors)
+def _make_executor(config: SearchConfig, listener: Listener) -> Executor:
+    processes = LocalExecutor if config.jobs == 1 else ProcessExecutor
+    return (RayExecutor if config.is_on_ray else processes)(runner.train, listener, config.jobs)
 
 
 def _episodes_of(decisions: list[Decision]) -> int:
@@ -273,12 +242,8 @@ def _write_tables(run: runs.Run, config: SearchConfig, decisions: list[Decision]
     write_orders(run.path, results, predicted, reached_types(config))
 
 
-def _open_training(run: runs.Run, name: str, settings: TrainConfig) -> runs.Run:
-    """Open or create the folder of a training."""
-    path = run.path / name
-    if runs.is_run(path):
-        return runs.open_run(path)
-    return runs.create(path, settings.as_dict(), version("cagepool"))
+def _training(run: runs.Run, name: str, settings: TrainConfig) -> Training:
+    return Training(name=name, experiment=run.path, run=name, settings=settings.as_dict())
 
 
 def _train_universal(
@@ -286,10 +251,11 @@ def _train_universal(
 ) -> bool:
     """Train one order-conditioned policy, then evaluate it on every order."""
     settings = config.universal_training_config()
-    training = _open_training(run, UNIVERSAL, settings)
-    if not runner.train(training, listener, should_stop):
+    training = _training(run, UNIVERSAL, settings)
+    if LocalExecutor(runner.train, listener).wait(training, should_stop) is None:
         return False
-    policy = Policy(training.checkpoint("last").arrays, training.settings)
+    trained = training.open_or_create()
+    policy = Policy(trained.checkpoint("last").arrays, trained.settings)
     evaluations = evaluate_orders(policy, settings, ALL_ORDERS, config.order.n_eval_episodes)
     results = {
         number: {**asdict(evaluation), "reward": evaluation.mean, "trainings": 1}

@@ -14,13 +14,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cagepool import _core, _optional
-from cagepool.envs.cage2_env import action_space, observation_space
-from cagepool.envs.registration import ENVIRONMENT_ID
-from cagepool.evaluate.defenders import Defender, GameBatch
-from cagepool.evaluate.policy import Policy, PolicyDefender
-from cagepool.evaluate.resolve import ResolvedPolicy
+from cagepool.envs.single import ENVIRONMENT_ID, action_space, observation_space
 from cagepool.evaluate.rollout import (
     OnProgress,
     Trial,
@@ -28,11 +25,14 @@ from cagepool.evaluate.rollout import (
     ignore_progress,
     start_games,
 )
-from cagepool.share.new_folder import check_empty, complete_folder
+from cagepool.policy import Defender, Policy
+from cagepool.policy.defenders import GameBatch
+from cagepool.scenarios import CAGE2
+from cagepool.share.export import check_empty, complete_folder
 from cagepool.sim import Batch
-from cagepool.sim.dtypes import MOVES, TRUE_STATE
-from cagepool.sim.host_features import played_networks
+from cagepool.sim.dtypes import MOVES, true_state
 from cagepool.sim.names import MIX
+from cagepool.sim.settings import DEFAULT_MAX_STEPS
 from cagepool.types import Arrays, Int64s, Records, Seeds
 
 with _optional.require("a dataset", "minari", "minari", "h5py"):
@@ -44,8 +44,7 @@ DATA, FILE = "data", "main_data.hdf5"  # as Minari names them
 GAMES_AT_ONCE = 1000
 DATASET_ID = re.compile(r"(?:[-\w]+/)*[-\w]+-v\d+")  # namespace/name-v0, as Minari has them
 NO_MOVE = -1  # in the row before the first step
-# Fields side by side, without the padding of the core's structs.
-_STATE = np.dtype([(name, TRUE_STATE[name]) for name in TRUE_STATE.names or ()])
+_STATE = true_state(len(CAGE2.hosts))
 _MOVES = np.dtype([(name, np.int16) for name in MOVES.names or ()])
 
 
@@ -57,7 +56,7 @@ class RecordOptions:
     """Games to play."""
     red: str = MIX
     """Red agent; `mix` and `a+b` draw one per game."""
-    max_steps: int = 100
+    max_steps: int = DEFAULT_MAX_STEPS
     """Steps per game."""
     seed: int = 0
     """Random seed; the games of a short dataset are the first games of a longer one."""
@@ -70,7 +69,7 @@ class RecordOptions:
 
 
 def record_dataset(
-    policy: ResolvedPolicy,
+    policy: Defender,
     folder: str | Path,
     options: RecordOptions | None = None,
     on_progress: OnProgress = ignore_progress,
@@ -78,17 +77,13 @@ def record_dataset(
     """Play a policy and write its games as a dataset that Minari reads.
 
     Args:
-        policy: Plays blue; see `evaluate.resolve.resolve_policy`.
+        policy: Plays blue; see `cagepool.policy.load`.
         folder: Folder to write; it must not exist, or be empty. The data are in its folder `data`.
         options: The games, and the name of the dataset.
         on_progress: Called with the number of games that have been written since the last call.
 
     Returns:
         The folder.
-
-    Raises:
-        ValueError: a setting is not allowed, the folder is not empty or not writable, or the disk
-            has no room.
     """
     options = options or RecordOptions()
     target = Path(folder)
@@ -97,12 +92,12 @@ def record_dataset(
     trial = Trial(
         episodes=max(2, options.episodes),
         max_steps=options.max_steps,
-        edition=policy.edition(options.edition),
+        edition=options.edition or policy.edition,
         seed=options.seed,
     )
     if options.episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {options.episodes}")
-    defender = _sampled(policy, options.seed) if options.sample else policy.defender
+    defender = _sampled(policy, options.seed) if options.sample else policy
     seeds = game_seeds(trial, options.red)[: options.episodes]
     _check_space(target, options)
     with complete_folder(target, "a dataset") as fresh:
@@ -122,7 +117,7 @@ def record_dataset(
     return target
 
 
-class SampledDefender:
+class SampledDefender(Defender):
     """A policy that samples its actions."""
 
     def __init__(self, policy: Policy, seed: int) -> None:
@@ -130,19 +125,19 @@ class SampledDefender:
         self._policy = policy
         self._rng = np.random.default_rng(seed)
 
-    def begin(self, batch: GameBatch) -> None:
+    def begin(self, games: int | GameBatch) -> None:
         """Reset all histories."""
-        self._policy.begin(batch.games, played_networks(batch))
+        self._policy.begin(games)
 
-    def act(self, batch: GameBatch) -> Int64s:
+    def act(self, observations: ArrayLike) -> Int64s:
         """One sampled action per game."""
-        return self._policy.act(batch.observations, greedy=False, rng=self._rng)
+        return self._policy.act(observations, greedy=False, rng=self._rng)
 
 
-def _sampled(policy: ResolvedPolicy, seed: int) -> Defender:
-    if not isinstance(policy.defender, PolicyDefender):
+def _sampled(policy: Defender, seed: int) -> Defender:
+    if not isinstance(policy, Policy):
         raise ValueError(f"sample needs a policy trained by cagepool, {policy.name} is another one")
-    return SampledDefender(policy.defender.policy, seed)
+    return SampledDefender(policy, seed)
 
 
 def _checked_id(given: str | None, folder: Path) -> str:
@@ -182,7 +177,7 @@ def _create_storage(folder: Path, trial: Trial, red: str) -> Any:
     )
 
 
-def _description(policy: ResolvedPolicy, trial: Trial, options: RecordOptions) -> str:
+def _description(policy: Defender, trial: Trial, options: RecordOptions) -> str:
     how = "sampled" if options.sample else "greedy"
     return (
         f"{policy.name} ({how}) against {options.red} in CAGE Challenge 2, edition "
@@ -212,7 +207,7 @@ def _play_batch(defender: Defender, batch: Batch, steps: int) -> Arrays:
     _copy_fields(batch.true_state, states[:, 0])
     defender.begin(batch)
     for step in range(steps):
-        actions[:, step] = defender.act(batch)
+        actions[:, step] = defender.act(batch.observations)
         batch.step(np.ascontiguousarray(actions[:, step]))
         rewards[:, step] = batch.rewards
         observations[:, step + 1] = batch.observations

@@ -1,24 +1,36 @@
 """A batch of native games, and the arrays that the core writes."""
 
-import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
+from cagepool._machine import usable_cores
 from cagepool.errors import short_repr
-from cagepool.scenarios import CAGE2, Layout, Scenario
+from cagepool.scenarios import Layout, Scenario
 from cagepool.sim import dtypes
-from cagepool.sim.action_masks import MaskTables, mask_tables
-from cagepool.sim.names import edition_code, red_bitmask, red_class_names, red_shares
-from cagepool.sim.orders import order_number
-from cagepool.sim.scenario_names import ScenarioNames, scenario_names
-from cagepool.sim.scenario_tables import kind_numbers, pack_scenarios
+from cagepool.sim.compliance import order_number
+from cagepool.sim.masks import MaskTables, mask_tables
+from cagepool.sim.names import (
+    ScenarioNames,
+    edition_code,
+    red_bitmask,
+    red_class_names,
+    red_shares,
+    scenario_names,
+)
+from cagepool.sim.scenario_tables import CoreBatchClass, core_batch, core_scenarios
+from cagepool.sim.settings import (
+    DEFINITIONS,
+    GAME_SETTINGS,
+    KNOWLEDGE,
+    GameSettings,
+    check_choice,
+)
 from cagepool.types import Arrays, Bools, Bytes, Float64s, Int32s, Int64s, Records, Seeds
 
 T = TypeVar("T")
@@ -28,84 +40,35 @@ AUTORESET = {
     "same_step": _core.Autoreset.SAME_STEP,
     "disabled": _core.Autoreset.DISABLED,
 }
-KNOWLEDGE = {"true": _core.Knowledge.TRUE, "observed": _core.Knowledge.OBSERVED}
-DEFINITIONS = {"host": _core.Definition.HOST, "seed": _core.Definition.SEED}
-COUNTERS = ("compliant", "violations", "wasted", "fixes", "threat_steps")
-assert len(COUNTERS) == _core.COUNTER_COUNT
 # With fewer games per thread, synchronization costs more than a thread saves
 # (benchmarks/results/engine.json).
 GAMES_PER_THREAD = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchConfig:
+class BatchConfig(GameSettings):
     """Settings of the games of a batch; a sequence has one value per game."""
 
-    red: str | Sequence[str] = "B_lineAgent"
-    """Red agent by class name or alias. `a+b` and `mix` draw an agent per episode, `a:0.9+b:0.1`
-    with these probabilities; with `given` the caller plays red."""
-    edition: str | Sequence[str] = "2.1"
-    """`2.1`, the current game, or `leaderboard`, the game of the published scores."""
-    max_steps: int | Sequence[int] = 100
-    """Steps after which an episode is truncated."""
-    green: bool | Sequence[bool] = False
-    """Whether GreenAgent scans hosts."""
-    order: str | Sequence[str] | None = None
-    """Workflow order for compliance; None: compliance is not measured."""
-    alignment: float = 0.0
-    """Lambda of the alignment reward."""
-    knowledge: Literal["true", "observed"] = "true"
-    """Threatened hosts: those with a red session (`true`), or those that blue's table reports
-    (`observed`)."""
-    definition: Literal["host", "seed"] = "host"
-    """Compliance as specified (`host`), or by the older definition (`seed`), for comparison."""
     autoreset: Literal["next_step", "same_step", "disabled"] = "next_step"
     """When a finished game is reset, as in `gymnasium.vector.AutoresetMode`."""
     observation_dtype: DTypeLike = "float32"
     """NumPy type of observations: float32 or uint8."""
-    scenario: Scenario | Sequence[Scenario] | None = None
-    """Network, or networks; None: that of CAGE-2."""
-    scenario_per: Literal["env", "episode"] = "env"
-    """`env`: game i plays network i modulo their number. `episode`: drawn for every episode."""
-    layout: Layout | None = None
-    """Slots and kinds of actions of observations and actions; None: those of the networks."""
     threads: int = 0
     """Threads that step games; 0: chosen by the number of games and cores."""
 
     def __post_init__(self) -> None:
         """Check the settings that do not depend on the number of games."""
-        _one_of("autoreset", self.autoreset, AUTORESET)
-        _one_of("knowledge", self.knowledge, KNOWLEDGE)
-        _one_of("definition", self.definition, DEFINITIONS)
-        _one_of("scenario_per", self.scenario_per, ("env", "episode"))
+        super().__post_init__()
+        check_choice("autoreset", self.autoreset, AUTORESET)
         _check_dtype(self.observation_dtype)
         if not _is_integer(self.threads) or self.threads < 0:
             wanted = "a whole number of at least 1, or 0 to choose"
             raise ValueError(f"threads must be {wanted}, got {short_repr(self.threads)}")
-        if not isinstance(self.alignment, Real) or not 0 <= self.alignment < np.inf:
-            raise ValueError(
-                f"alignment must be a number of at least 0, got {short_repr(self.alignment)}"
-            )
-        if self.alignment and self.order is None:
-            raise ValueError(
-                f"alignment needs an order, got alignment={self.alignment} and no order"
-            )
-        if not self.is_built_in and self.definition != "host":
-            raise ValueError(
-                f"definition must be host for networks other than CAGE-2's, got {self.definition!r}"
-            )
 
-    @property
-    def scenarios(self) -> tuple[Scenario, ...]:
-        """The networks."""
-        if self.scenario is None:
-            return (CAGE2,)
-        return (self.scenario,) if isinstance(self.scenario, Scenario) else (*self.scenario,)
-
-    @property
-    def is_built_in(self) -> bool:
-        """Whether all games are those of CAGE-2, for which the core is compiled."""
-        return self.layout is None and {*self.scenarios} == {CAGE2}
+    @classmethod
+    def of(cls, game: GameSettings, **changes: Any) -> Self:
+        """Settings of a batch with the games of others, except for the changes."""
+        return cls(**{name: getattr(game, name) for name in GAME_SETTINGS} | changes)
 
 
 class Batch:
@@ -116,14 +79,14 @@ class Batch:
     episodes that ended.
     """
 
-    observations: NDArray[Any]  # (games, 52), or four columns per slot of `layout`
+    observations: NDArray[Any]  # (games, 4 * slots of `layout`)
     final_observations: NDArray[Any]  # of the episodes that ended in this step; same_step only
     final_true_state: Records  # the same of the true state
     rewards: Float64s  # (games,)
     truncations: Bools  # (games,)
     moves: Records  # (games,), actions of blue, green and red in the last step
-    true_state: Records  # (games,), see dtypes.TRUE_STATE, SCENARIO_TRUE_STATE; read-only
-    scenario_ids: NDArray[np.integer]  # (games,), network of each game in `scenarios`; read-only
+    true_state: Records  # (games,), fields of dtypes.TRUE_STATE; read-only
+    scenario_ids: NDArray[np.integer]  # (games,), scenario of each game in `scenarios`; read-only
     episode_returns: Float64s  # (games,), of the last episode that ended
     episode_lengths: Int32s  # (games,)
     counters: Int32s  # (games, 5), see COUNTERS; read-only; no rows without an order
@@ -148,46 +111,36 @@ class Batch:
         self.scenarios = config.scenarios
         self.layout = config.layout or Layout.of(self.scenarios)
         configs = _game_configs(self.games, config)
-        outputs = _allocate_outputs(self.games, config, self.layout)
+        core_class = core_batch(self.scenarios, self.layout)
+        outputs = _allocate_outputs(self.games, config, self.layout, core_class)
+        structs = {
+            "moves": dtypes.MOVES,
+            "true_state": _true_state_struct(self.scenarios, core_class),
+        }
         for name, array in outputs.items():
-            struct = _struct(name, config)
+            struct = structs.get(name.removeprefix("final_"))
             setattr(self, name, array if struct is None else array.view(struct).reshape(-1))
         self.counters = self.counters[:]
-        self.scenario_ids = (
-            np.zeros(self.games, np.uint32) if config.is_built_in else self.true_state["scenario"]
-        )
+        self.scenario_ids = self.true_state["scenario"]
         for state in (self.true_state, self.counters, self.scenario_ids):  # views of `outputs`
             state.flags.writeable = False
         if config.order is not None:
             self.orders[:] = _names_per_game("order", config.order, self.games, order_number)
         threads = int(config.threads) or _useful_threads(self.games)
-        self.core = self._make_core(configs, outputs, threads)
-        self.red_action_count = _red_action_count(config)
+        _check_reds(config, self.games)
+        self.core = core_class(
+            **core_scenarios(self.scenarios, self.layout, config.definition),
+            draws_scenarios=config.scenario_per == "episode",
+            configs=dtypes.as_bytes(configs),
+            outputs=outputs,
+            autoreset=AUTORESET[config.autoreset],
+            knowledge=KNOWLEDGE[config.knowledge],
+            definition=DEFINITIONS[config.definition],
+            alignment_lambda=config.alignment,
+            threads=threads,
+        )
         self.step = self.core.step
         self.stream_key = self.core.stream_key
-
-    def _make_core(
-        self, configs: Records, outputs: Arrays, threads: int
-    ) -> _core.Batch | _core.ScenarioBatch:
-        config = self.config
-        shared: dict[str, Any] = {
-            "configs": dtypes.as_bytes(configs),
-            "outputs": outputs,
-            "autoreset": AUTORESET[config.autoreset],
-            "knowledge": KNOWLEDGE[config.knowledge],
-            "alignment_lambda": config.alignment,
-            "threads": threads,
-        }
-        if config.is_built_in:
-            return _core.Batch(definition=DEFINITIONS[config.definition], **shared)
-        _check_reds(config, self.games)
-        return _core.ScenarioBatch(
-            scenarios=dtypes.as_bytes(pack_scenarios(self.scenarios, self.layout)),
-            kinds=kind_numbers(self.layout),
-            slots=len(self.layout.slots),
-            draws_scenarios=config.scenario_per == "episode",
-            **shared,
-        )
 
     @cached_property
     def names(self) -> ScenarioNames:
@@ -209,17 +162,6 @@ class Batch:
             return self.scenario_ids
         return np.where(self.truncations, self.final_true_state["scenario"], self.scenario_ids)
 
-    @property
-    def compiled(self) -> _core.Batch:
-        """The batch of the core, with what it has for CAGE-2's network only.
-
-        Raises:
-            ValueError: the games are of other networks.
-        """
-        if isinstance(self.core, _core.Batch):
-            return self.core
-        raise ValueError(f"the network must be that of CAGE-2, got {self.scenarios[0].name}")
-
     def reset(self, seeds: Seeds | None = None, ids: Int64s | None = None) -> None:
         """Start new episodes in all games, or in those of `ids`.
 
@@ -229,6 +171,10 @@ class Batch:
             ids: Games to reset.
         """
         self.core.reset(np.arange(self.games) if ids is None else ids, seeds)
+
+    def session_log(self, game: int) -> Records:
+        """Red's sessions of a game's episode in order of creation, of type `dtypes.SESSION`."""
+        return np.frombuffer(self.core.session_log(game), dtypes.SESSION)
 
     def save(self, ids: Int64s) -> list[bytes]:
         """Serialize games, random streams included."""
@@ -251,16 +197,49 @@ class Batch:
         self.core.reseed(ids, seeds)
 
 
-def _allocate_outputs(games: int, config: BatchConfig, layout: Layout) -> Arrays:
+class TrueState:
+    """Read-only views of a batch's memory; they always show the current state.
+
+    Made of records, they are views of those records.
+    """
+
+    # Per game and host:
+    access: Bytes  # of red: 0 none, 1 user level, 2 privileged
+    privileged: Bytes  # number of red's privileged sessions
+    user_seen: Bytes  # user-level sessions that blue can remove
+    user_unseen: Bytes  # user-level sessions that blue cannot remove
+    decoys: NDArray[np.uint16]  # bit i: names.DECOYS[i]; +256 per further Vsftpd
+    malware: Bytes  # 1: a suspicious file is on the disk
+    compromised: Bytes  # blue's table: 0 no, 1 unknown, 2 user, 3 privileged
+    ot_running: Bytes  # OTService runs
+    ot_pid_known: Bytes  # Impact can still stop OTService (docs/rules.md, Q2)
+    mail_immune: Bytes  # a restored mail server (docs/rules.md, L2)
+
+    # Per game:
+    ot_service_known: Bytes  # red has learned of OTService
+    red: Bytes  # _core.Red of the episode
+    edition: Bytes  # _core.Edition
+    scenario: NDArray[np.uint16]  # index of the scenario in the batch
+
+    def __init__(self, source: Batch | Records) -> None:
+        """View the true state of a batch, or records of type `dtypes.TRUE_STATE`."""
+        state = (source.true_state if isinstance(source, Batch) else source).view()
+        state.flags.writeable = False
+        for field in state.dtype.names or ():
+            setattr(self, field, state[field])
+
+
+def _allocate_outputs(
+    games: int, config: BatchConfig, layout: Layout, core_class: CoreBatchClass
+) -> Arrays:
     """Allocate the arrays that the core writes; without rows where the settings need none."""
     is_present = {
         _core.OutputCondition.ALWAYS: True,
         _core.OutputCondition.SAME_STEP_RESET: config.autoreset == "same_step",
         _core.OutputCondition.ORDER: config.order is not None,
     }
-    fields = _core.output_fields() if config.is_built_in else _core.scenario_output_fields()
     outputs = {}
-    for name, types, fixed_columns, condition in fields:
+    for name, types, fixed_columns, condition in core_class.output_fields():
         columns = fixed_columns or 4 * len(layout.slots)
         rows = games if is_present[condition] else 0
         dtype = types[0] if len(types) == 1 else config.observation_dtype
@@ -268,26 +247,17 @@ def _allocate_outputs(games: int, config: BatchConfig, layout: Layout) -> Arrays
     return outputs
 
 
-def _struct(output: str, config: BatchConfig) -> np.dtype[np.void] | None:
-    """Type of an output that is a struct, with the hosts of the largest network."""
-    name = output.removeprefix("final_")
-    if config.is_built_in:
-        return dtypes.STRUCTS.get(name)
-    struct = dtypes.STRUCTS.get(f"scenario_{name}")
-    hosts = max(len(scenario.hosts) for scenario in config.scenarios)
-    return None if struct is None else dtypes.trimmed(struct, hosts)
-
-
-def _red_action_count(config: BatchConfig) -> int:
-    """Number of red's actions: in other networks than CAGE-2's, Impact has a target."""
-    if config.is_built_in:
-        return _core.RED_ACTION_COUNT
-    subnets = max(len(scenario.subnets) for scenario in config.scenarios)
-    return 1 + subnets + 4 * max(len(scenario.hosts) for scenario in config.scenarios)
+def _true_state_struct(
+    scenarios: Sequence[Scenario], core_class: CoreBatchClass
+) -> np.dtype[np.void]:
+    """Type of the true state in memory, with the hosts of the largest scenario."""
+    if core_class is _core.CompiledBatch:
+        return dtypes.CAGE2_TRUE_STATE
+    return dtypes.trimmed(dtypes.TRUE_STATE, max(len(scenario.hosts) for scenario in scenarios))
 
 
 def _check_reds(config: BatchConfig, games: int) -> None:
-    """Check that the red agents of each game can play its networks."""
+    """Check that the red agents of each game can play its scenarios."""
     settings = _names_per_game("red", config.red, games, red_class_names)
     pairs = set()
     count = len(config.scenarios)
@@ -309,16 +279,11 @@ def _game_configs(games: int, config: BatchConfig) -> Records:
 
 
 def _useful_threads(games: int) -> int:
-    return max(1, min(os.cpu_count() or 1, games // GAMES_PER_THREAD))
+    return max(1, min(usable_cores(), games // GAMES_PER_THREAD))
 
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer)
-
-
-def _one_of(name: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}; got {short_repr(value)}")
 
 
 def _check_dtype(dtype: DTypeLike) -> None:

@@ -16,6 +16,7 @@ from cagepool.sim.names import (
     edition_code,
     red_class_name,
 )
+from cagepool.sim.settings import DEFAULT_EDITION, DEFAULT_MAX_STEPS
 from cagepool.types import Arrays, Bools, Float32s, Float64s, Int64s, Observations, Records, Seeds
 
 BELIEF_FEATURES = _core.BELIEF_FEATURES
@@ -45,7 +46,7 @@ class BeliefConfig:
     """Red agents that blue may face, by class name or alias."""
     weights: Sequence[float] | None = None
     """Prior weight of each red agent, positive; None: all are equal."""
-    edition: str = "2.1"
+    edition: str = DEFAULT_EDITION
     """Edition of the game."""
     green: bool = False
     """Whether GreenAgent scans hosts."""
@@ -100,7 +101,7 @@ class BeliefFilter:
         self.config = config or BeliefConfig()
         self.games = games
         self.reds = tuple(map(red_class_name, self.config.reds))
-        self._core = _core.BeliefFilter(
+        self.core = _core.BeliefFilter(
             games=games,
             prior=self.config.prior.tolist(),
             edition=edition_code(self.config.edition),
@@ -112,7 +113,7 @@ class BeliefFilter:
 
     def reset(self, ids: Int64s | None = None) -> None:
         """Start new episodes in all games, or in those of `ids`."""
-        self._core.reset(self._all if ids is None else ids)
+        self.core.reset(self._all if ids is None else ids)
 
     def update(
         self, actions: Int64s, observations: Observations | Seeds, ids: Int64s | None = None
@@ -133,7 +134,7 @@ class BeliefFilter:
             ValueError: an array has another shape, or a game is named twice.
             IndexError: an action or a game is out of range; nothing was changed.
         """
-        self._core.update(self._all if ids is None else ids, actions, observations)
+        self.core.update(self._all if ids is None else ids, actions, observations)
 
     def write_features(
         self, features: Float32s, *, column: int = 0, ids: Int64s | None = None
@@ -146,13 +147,13 @@ class BeliefFilter:
             column: First column.
             ids: Games of the rows.
         """
-        self._core.write_features(self._all if ids is None else ids, features, column)
+        self.core.write_features(self._all if ids is None else ids, features, column)
 
     @property
     def probabilities(self) -> Records:
         """Probabilities by name, one record per game; see `dtypes.BELIEF`."""
         rows = np.zeros(self.games, dtypes.BELIEF)
-        self._core.write_probabilities(dtypes.as_bytes(rows))
+        self.core.write_probabilities(dtypes.as_bytes(rows))
         return rows
 
     @property
@@ -199,7 +200,7 @@ class BeliefFilter:
     @property
     def totals(self) -> BeliefTotals:
         """Sums over all updates of this filter."""
-        return BeliefTotals(*self._core.totals())
+        return BeliefTotals(*self.core.totals())
 
     def hypotheses(self, game: int) -> tuple[Records, Float64s]:
         """Hypotheses of a game (`dtypes.GAME`), reduced to what matters, and their probabilities.
@@ -207,7 +208,7 @@ class BeliefFilter:
         Raises:
             IndexError: there is no such game.
         """
-        games, weights = self._core.hypotheses(game)
+        games, weights = self.core.hypotheses(game)
         return np.frombuffer(games, dtypes.GAME), np.array(weights)
 
     def probability_of(self, ids: Int64s, blobs: Sequence[bytes]) -> Float64s:
@@ -221,10 +222,10 @@ class BeliefFilter:
             ValueError: a snapshot is damaged.
         """
         probabilities = np.zeros(len(ids))
-        self._core.write_probabilities_of(ids, list(blobs), probabilities)
+        self.core.write_probabilities_of(ids, list(blobs), probabilities)
         return probabilities
 
-    def sample(self, ids: Int64s, seed: int, *, max_steps: int = 100) -> list[bytes]:
+    def sample(self, ids: Int64s, seed: int, *, max_steps: int = DEFAULT_MAX_STEPS) -> list[bytes]:
         """Draw whole games from the belief, one per entry of `ids`.
 
         Each is a snapshot for `Batch.restore` that can be played on: sample i has the random stream
@@ -243,14 +244,13 @@ class BeliefFilter:
         if not 1 <= max_steps <= _core.MAX_STEPS:
             raise ValueError(f"max_steps must be from 1 to {_core.MAX_STEPS}, got {max_steps}")
         return [
-            self._core.sample(int(game), (seed + i) % 2**64, max_steps)
-            for i, game in enumerate(ids)
+            self.core.sample(int(game), (seed + i) % 2**64, max_steps) for i, game in enumerate(ids)
         ]
 
     def state(self) -> Arrays:
         """All beliefs as arrays, for `restore`."""
         states = self._states()
-        saved = np.frombuffer(self._core.saved_hypotheses(), np.uint8)
+        saved = np.frombuffer(self.core.saved_hypotheses(), np.uint8)
         return {
             "belief_states": dtypes.as_bytes(states),
             "belief_hypotheses": saved.reshape(-1, _core.HYPOTHESIS_BYTES).copy(),
@@ -266,7 +266,7 @@ class BeliefFilter:
         for name in ("belief_states", "belief_hypotheses"):
             if name not in arrays:
                 raise ValueError(f"a saved belief must have {name}, got {short_repr(list(arrays))}")
-        self._core.restore(arrays["belief_states"], arrays["belief_hypotheses"])
+        self.core.restore(arrays["belief_states"], arrays["belief_hypotheses"])
 
     @property
     def _columns(self) -> list[int]:
@@ -275,5 +275,5 @@ class BeliefFilter:
 
     def _states(self) -> Records:
         states = np.zeros(self.games, dtypes.BELIEF_STATE)
-        self._core.write_states(dtypes.as_bytes(states))
+        self.core.write_states(dtypes.as_bytes(states))
         return states

@@ -1,4 +1,6 @@
-"""Compliance with a workflow order (docs/workflow.md, sections 2 and 3).
+"""Workflow orders and compliance with them (docs/workflow.md, sections 1 to 3).
+
+An order says in which order host types are repaired.
 
 The core counts decisions inside its step. `ComplianceTracker` counts the same decisions from true
 states, for games that CybORG or a worker process plays. `compliance_summary` computes the
@@ -8,18 +10,56 @@ report that number.
 
 import math
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
 from cagepool.scenarios import CAGE2, Layout, Scenario
-from cagepool.sim.batch import COUNTERS
-from cagepool.sim.names import HOST_TYPE, HOST_TYPES, HOSTS
-from cagepool.sim.orders import parse_order
-from cagepool.sim.slots import action_table, slot_tables
+from cagepool.scenarios.vocabulary import HOST_TYPES
+from cagepool.sim.masks import action_table, slot_tables
 from cagepool.types import Bools, Float64s, Int32s, Int64s, Records
 
+NAMED_ORDERS = {
+    "critical_first": "defender>op_server>enterprise>op_host>user",
+    "enterprise_focus": "enterprise>defender>op_server>op_host>user",
+    "user_priority": "user>defender>enterprise>op_server>op_host",
+    "operational_focus": "op_server>op_host>defender>enterprise>user",
+    "balanced": "defender>enterprise>op_server>user>op_host",
+    "reverse": "user>op_host>enterprise>op_server>defender",
+}
+ALL_ORDERS = tuple(">".join(order) for order in permutations(HOST_TYPES))
+assert len(ALL_ORDERS) == _core.ORDER_COUNT
+
+
+def parse_order(order: str) -> tuple[str, ...]:
+    """Host types of a named or written-out order, most urgent first; joined by , or >."""
+    types = tuple(NAMED_ORDERS.get(order, order).replace(",", ">").split(">"))
+    faults = [f"unknown {name!r}" for name in types if name not in HOST_TYPES]
+    faults += [f"repeated {name!r}" for name in HOST_TYPES if types.count(name) > 1]
+    faults += [f"missing {name!r}" for name in HOST_TYPES if name not in types]
+    if faults:
+        known = f"one of {', '.join(NAMED_ORDERS)}, or all of {', '.join(HOST_TYPES)} joined by ,"
+        raise ValueError(f"an order must be {known}; got {order!r} ({', '.join(faults)})")
+    return types
+
+
+def order_number(order: str) -> int:
+    """Index of an order in `ALL_ORDERS`, by which the core knows it."""
+    return ALL_ORDERS.index(">".join(parse_order(order)))
+
+
+def host_roles(scenario: Scenario, definition: str) -> tuple[str | None, ...]:
+    """Type of each host for orders; in the older definition red's entry is a user host."""
+    roles = [*scenario.roles]
+    if definition == "fix-type":
+        roles[scenario.entry] = roles[scenario.entry] or "user"
+    return tuple(roles)
+
+
+COUNTERS = ("compliant", "violations", "wasted", "fixes", "threat_steps")
+assert len(COUNTERS) == _core.COUNTER_COUNT
 COMPLIANT, VIOLATIONS, WASTED, FIXES, THREAT_STEPS = range(len(COUNTERS))
 NO_FIX_COMPLIANCE = 0.5  # of an episode without a fix, by the older definition
 _NO_HOST = -1
@@ -62,13 +102,13 @@ def compliance_summary(counters: NDArray[np.integer], definition: str) -> Compli
 
     Args:
         counters: One row of `COUNTERS` per episode.
-        definition: `host`: the share of all decisions that were compliant. `seed`, the older
-            definition: the unweighted mean over episodes, where 0.5 counts for one without a fix.
+        definition: `host`: the share of all decisions that were compliant. `fix-type`, the
+            older definition: the unweighted mean over episodes, 0.5 for one without a fix.
     """
     totals = counters.sum(axis=0, dtype=np.int64)
     decisions = int(totals[COMPLIANT] + totals[VIOLATIONS])
     threat_steps = int(totals[THREAT_STEPS])
-    if definition == "seed":
+    if definition == "fix-type":
         compliance = float(episode_compliance(counters, undefined=NO_FIX_COMPLIANCE).mean())
         threat_fixes = decisions - int(totals[WASTED])  # a wasted fix counts as compliant
     else:
@@ -94,7 +134,7 @@ def episode_compliance(counters: NDArray[np.integer], *, undefined: float) -> Fl
 class ComplianceTracker:
     """Counts decisions and pays the alignment reward as the core does, from true states."""
 
-    def __init__(  # noqa: PLR0913 - those of the batch, and the network
+    def __init__(  # noqa: PLR0913 - those of the batch, and the scenario
         self,
         games: int,
         order: str,
@@ -105,27 +145,18 @@ class ComplianceTracker:
         scenario: Scenario = CAGE2,
         layout: Layout | None = None,
     ) -> None:
-        """Start counting; all games follow one order on one network.
+        """Start counting; all games follow one order in one scenario.
 
-        Args:
-            games: Number of games.
-            order: Workflow order, by name or written out.
-            knowledge: As in `BatchConfig`.
-            definition: As in `BatchConfig`.
-            alignment: Lambda of the alignment reward.
-            scenario: The network.
-            layout: Of the actions; None: that of the network.
+        The settings are those of `BatchConfig`; the layout is that of the actions.
         """
         self.counters: Int32s = np.zeros((games, _core.COUNTER_COUNT), np.int32)
         self.alignment: Float64s = np.zeros(games)  # reward of the last action
         self._threat_field = _THREAT_FIELD[knowledge]
-        self._is_seed = definition == "seed"
+        self._by_fix_type = definition == "fix-type"
         self._lambda = alignment
         # The core's grid, on which sums over an episode are exact (cpp/core/compliance.hpp).
         self._grid = 2.0 ** (math.frexp(alignment)[1] - 45) if alignment else 1.0
-        roles = scenario.roles
-        if self._is_seed:  # in which User0 has a type
-            roles = tuple(HOST_TYPE[host] for host in HOSTS)
+        roles = host_roles(scenario, definition)
         has_type = np.array([[role == kind for role in roles] for kind in HOST_TYPES])
         self._has_type: Bools = np.asarray(has_type.any(axis=0))
         self._fixed_hosts = _fixed_hosts(scenario, layout or Layout.of((scenario,)))
@@ -143,7 +174,9 @@ class ComplianceTracker:
         is_fix = targets != _NO_HOST
         games = np.arange(len(actions))
         on_top = in_top_type[games, targets]
-        is_compliant = on_top | ~has_top if self._is_seed else on_top & threatened[games, targets]
+        is_compliant = (
+            on_top | ~has_top if self._by_fix_type else on_top & threatened[games, targets]
+        )
         on_foothold = is_fix & ~self._has_type[targets]  # no type: never threatened
         before = self._scaled_compliance()
         self.counters[:, THREAT_STEPS] += has_top

@@ -1,7 +1,7 @@
 """Hosts and subnets of a game as arrays: what blue knows of each host, and how they are connected.
 
 Entity networks and the observation `graph` are made of these features, and of nothing else. Blue is
-told what a defender has written down of its own network: systems, services, values, roles, blue's
+told what a defender has written down of its own hosts: systems, services, values, roles, blue's
 agents, access lists and links. Blue is not told on which host red starts, which agent red is, nor
 anything of the true state except the decoys, which blue itself has placed.
 """
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool.scenarios import Layout, Scenario
+from cagepool.scenarios.vocabulary import EXPLOIT_PORTS, PRIVILEGED_ACCOUNTS
+from cagepool.sim.masks import ScenarioIds, SlotTables, slot_tables
 from cagepool.sim.names import DECOYS, EXPLOITS, HOST_TYPES
-from cagepool.sim.slots import ScenarioIds, SlotTables, slot_tables
 from cagepool.types import Arrays, Float32s, Int64s
 
 MISINFORM_DECOYS = ("MisinformSmss", "MisinformSvchost")
@@ -53,8 +54,6 @@ PADDING, MEMBER, LINK = range(3)
 
 _FIRST_STATIC = len(NODE_FEATURES) - len(STATIC_FEATURES)
 _SUBNET_COLUMNS = [NODE_FEATURES.index(name) for name in ("subnet", "gated", "closed")]
-_EXPLOIT_PORTS = (139, 3389, 80, 443, 22, 3390, 25, 21)
-_PRIVILEGED_ACCOUNTS = ("root", "SYSTEM")
 # Bits of `true_state["decoys"]`; between them is the number of further Vsftpd.
 _DECOY_BITS = np.array([*range(len(DECOYS)), 14, 15], np.uint16)
 
@@ -73,9 +72,9 @@ def _static_row(scenario: Scenario, host: int) -> list[bool]:
     availability = scenario.availability_tenths[host] if is_ot else 0
     return [
         scenario.windows[host],
-        *(port in ports for port in _EXPLOIT_PORTS),
-        *(accounts.get(e) not in (None, *_PRIVILEGED_ACCOUNTS) for e in EXPLOITS),
-        *(accounts.get(e) in _PRIVILEGED_ACCOUNTS for e in EXPLOITS),
+        *(port in ports for port in EXPLOIT_PORTS.values()),
+        *(accounts.get(e) not in (None, *PRIVILEGED_ACCOUNTS) for e in EXPLOITS),
+        *(accounts.get(e) in PRIVILEGED_ACCOUNTS for e in EXPLOITS),
         len({*ports}) >= 3,
         *(scenario.confidentiality_tenths[host] == tenths for tenths in _VALUES.values()),
         is_ot,

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.sim.names import EXPLOITS, RED_KINDS
-from cagepool.sim.scenario_names import Names, ScenarioNames, cage2_names
-from cagepool.sim.slots import ScenarioIds
+from cagepool.sim.masks import ScenarioIds
+from cagepool.sim.names import EXPLOITS, RED_KINDS, Names, ScenarioNames, scenario_names
 from cagepool.types import Int64s, Records
 
 MOVE_NAMES = (
@@ -41,11 +40,11 @@ class MoveArrays:
 
         Args:
             codes: The moves, (games,).
-            names: Names of the games' scenarios; None: those of the built-in network.
+            names: Names of the games' scenarios; None: those of CAGE-2.
             scenario_ids: Scenario of each game, (games,); None: the first one.
         """
         self.codes = codes
-        self._names = names or cage2_names()
+        self._names = names or scenario_names()
         self._ids = np.zeros(len(codes), np.int64) if scenario_ids is None else scenario_ids
 
     @property
@@ -122,10 +121,10 @@ def describe_moves(moves: np.void, names: ScenarioNames | None = None, scenario:
 
     Args:
         moves: The moves of the game.
-        names: Names of the game's scenario; None: those of the built-in network.
+        names: Names of the game's scenario; None: those of CAGE-2.
         scenario: Index of the scenario in these names.
     """
-    names = names or cage2_names()
+    names = names or scenario_names()
     played = names.blue_move(scenario, moves["blue_action"])
     blue = f"blue: {played}{_OUTCOMES[int(moves['blue_success'])]}"
     scanned = names.host(scenario, moves["green_host"])

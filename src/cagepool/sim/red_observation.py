@@ -9,31 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagepool import _core
-from cagepool.scenarios import CAGE2, Scenario
+from cagepool.scenarios import Scenario
 from cagepool.sim import dtypes
 from cagepool.sim.batch import Batch
-from cagepool.sim.names import EXPLOITS, SUBNETS
+from cagepool.sim.names import EXPLOITS
 from cagepool.types import Bools, Float32s, Int64s, Records
 
 HOST_FEATURES = ("address", "name", "scanned", *EXPLOITS, "user", "privileged")
 """Values per host: red's knowledge of the host, ports by their exploits, and red's access."""
-GAME_FEATURES = (*SUBNETS, "OTService", "failed", "succeeded")
-"""Values after those of the hosts: subnets and service that red knows, and its last success."""
-RED_OBSERVATION_SIZE = _core.HOST_COUNT * len(HOST_FEATURES) + len(GAME_FEATURES)
-"""Size of an observation in the built-in network."""
-_HOST_KINDS = (
-    *(_core.RedKind.SCAN, _core.RedKind.EXPLOIT),
-    *(_core.RedKind.ESCALATE, _core.RedKind.IMPACT),
-)
+GAME_FEATURES = ("OTService", "failed", "succeeded")
+"""Values after those of hosts and subnets: red knows the service, and its last success."""
+_HOST_KINDS = (_core.RedKind.SCAN, _core.RedKind.EXPLOIT, _core.RedKind.ESCALATE)
 # Bits of a trace's s_red_ports; bit 8: the host was scanned.
 _PORT_BITS = np.array([8, *range(len(EXPLOITS))])
-_RESULTS = ("failed", "succeeded")
 
 
 class RedSpace:
-    """Sizes of red's observations and actions in several networks, padded to the largest.
+    """Sizes of red's observations and actions in several scenarios, padded to the largest.
 
-    Both are by host and subnet of the game's own network: names are those of
+    Both are by host and subnet of the game's own scenario: names are those of
     `Scenario.red_actions`.
     """
 
@@ -43,7 +37,7 @@ class RedSpace:
         """Take the numbers of hosts and subnets, and kind and target of every action."""
         self.hosts, self.subnets = hosts, subnets
         self.actions = len(actions)
-        self.observation_size = hosts * len(HOST_FEATURES) + subnets + 1 + len(_RESULTS)
+        self.observation_size = hosts * len(HOST_FEATURES) + subnets + len(GAME_FEATURES)
         # Without action 0, Sleep, which needs no knowledge.
         self.knowledge_columns = np.array([self._knowledge_column(*one) for one in actions[1:]])
 
@@ -64,28 +58,27 @@ class RedObservations(NamedTuple):
 
 def red_space(batch: Batch) -> RedSpace:
     """Sizes of red's observations and actions in the games of a batch."""
-    if isinstance(batch.core, _core.Batch):
-        return _cage2_space()
     return _space_of(batch.scenarios)
-
-
-@lru_cache(maxsize=1)
-def _cage2_space() -> RedSpace:
-    actions = [_core.red_action(index) for index in range(_core.RED_ACTION_COUNT)]
-    return RedSpace(len(CAGE2.hosts), len(CAGE2.subnets), actions)
 
 
 @lru_cache(maxsize=16)
 def _space_of(scenarios: tuple[Scenario, ...]) -> RedSpace:
     hosts = max(len(scenario.hosts) for scenario in scenarios)
     subnets = max(len(scenario.subnets) for scenario in scenarios)
-    sweeps = [(_core.RedKind.SWEEP, subnet) for subnet in range(subnets)]
-    actions = [(_core.RedKind.SLEEP, -1), *sweeps, *product(_HOST_KINDS, range(hosts))]
+    impacted = {host for scenario in scenarios for host in np.flatnonzero(scenario.ot).tolist()}
+    actions = [
+        (_core.RedKind.SLEEP, -1),
+        *((_core.RedKind.SWEEP, subnet) for subnet in range(subnets)),
+        *product(_HOST_KINDS, range(hosts)),
+        *((_core.RedKind.IMPACT, host) for host in sorted(impacted)),
+    ]
     return RedSpace(hosts, subnets, actions)
 
 
 def red_observations(batch: Batch) -> RedObservations:
-    """Red's current knowledge and access: `HOST_FEATURES` host by host, then `GAME_FEATURES`.
+    """Red's current knowledge and access.
+
+    `HOST_FEATURES` host by host, whether red knows each subnet, then `GAME_FEATURES`.
 
     Masked actions always fail. All others are those that CybORG allows its red agents.
     """
@@ -99,15 +92,14 @@ def red_observations(batch: Batch) -> RedObservations:
 def red_knowledge(batch: Batch) -> Int64s:
     """What red knows of each host, (games, hosts): 0 nothing, 1 the address, 2 the ports."""
     rows = _trace_rows(batch)
+    hosts = batch.true_state["access"].shape[1]
     known: Int64s = np.where(rows["s_red_ports"] != 0, 2, rows["s_known_ip"]).astype(np.int64)
-    return known
+    return known[:, :hosts]
 
 
 def _trace_rows(batch: Batch) -> Records:
     """State of every game as in a trace."""
-    is_built_in = isinstance(batch.core, _core.Batch)
-    struct = dtypes.TRACE_ROW if is_built_in else dtypes.STRUCTS["scenario_trace_row"]
-    rows = np.zeros(batch.games, struct)
+    rows = np.zeros(batch.games, dtypes.TRACE_ROW)
     batch.core.write_trace_rows(dtypes.as_bytes(rows))
     return rows
 

@@ -1,31 +1,67 @@
 """Tables of scenarios in the form of the core."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TypeAlias, TypedDict, cast
 
 import numpy as np
 
 from cagepool import _core
-from cagepool.scenarios import Layout, Scenario
-from cagepool.scenarios.vocabulary import DECOYS, HOST_TYPES, RED_AGENTS
+from cagepool.scenarios import CAGE2, Layout, Scenario
+from cagepool.scenarios.vocabulary import (
+    DECOYS,
+    HOST_TYPES,
+    PORT_BIT,
+    PRIVILEGED_ACCOUNTS,
+    RANKED_EXPLOITS,
+    RED_AGENTS,
+)
 from cagepool.sim import dtypes
-from cagepool.types import Records
+from cagepool.sim.compliance import host_roles
+from cagepool.types import Bytes, Records
 
 NO_HOST = 255
-# Exploits and their ports by bit of the core: in ascending order of weight (docs/rules.md, 1.4).
-_RANKED_EXPLOITS = {
-    "SSHBruteForce": 22,
-    "BlueKeep": 3389,
-    "EternalBlue": 139,
-    "HTTPRFI": 80,
-    "HTTPSRFI": 443,
-    "SQLInjection": 3390,
-    "HarakaRCE": 25,
-    "FTPDirectoryTraversal": 21,
-}
-_PORT_BIT = {port: 1 << rank for rank, port in enumerate(_RANKED_EXPLOITS.values())}
-_EXPLOIT_BIT = {name: 1 << rank for rank, name in enumerate(_RANKED_EXPLOITS)}
-_PRIVILEGED = ("root", "SYSTEM")
+_EXPLOIT_BIT = {name: 1 << rank for rank, name in enumerate(RANKED_EXPLOITS)}
 _GREEN_ORDER = (5, 6, 7, 0, 1, 2, 3, 4)  # the core draws servers first (docs/rules.md, 4.2)
+
+
+CoreBatchClass: TypeAlias = type[_core.CompiledBatch]
+"""A class of the core with the methods of `_core.CompiledBatch`; all scenarios have the same."""
+
+
+def core_batch(
+    scenarios: Sequence[Scenario], layout: Layout, *, impacts_any_host: bool = False
+) -> CoreBatchClass:
+    """Class of the core that plays these scenarios: the compiled game of CAGE-2, or any tables.
+
+    In the compiled game, red can impact only the host that runs OTService.
+    """
+    is_cage2 = {*scenarios} == {CAGE2} and layout == Layout.of((CAGE2,))
+    if is_cage2 and not impacts_any_host:
+        return _core.CompiledBatch
+    return cast("CoreBatchClass", _core.TableBatch)
+
+
+class CoreScenarios(TypedDict):
+    """Scenarios and layout as arguments of the core."""
+
+    scenarios: Bytes
+    kinds: list[int]
+    slots: int
+
+
+def core_scenarios(
+    scenarios: Sequence[Scenario], layout: Layout, definition: str = "host"
+) -> CoreScenarios:
+    """Scenarios and layout as arguments of the core.
+
+    The definition is that of compliance.
+    """
+    return {
+        "scenarios": dtypes.as_bytes(pack_scenarios(scenarios, layout, definition)),
+        "kinds": [kind_number(kind) for kind in layout.kinds],
+        "slots": len(layout.slots),
+    }
 
 
 def kind_number(kind: str) -> int:
@@ -35,25 +71,29 @@ def kind_number(kind: str) -> int:
     return _core.kind_bit(_core.BlueKind[kind.upper()])
 
 
-def kind_numbers(layout: Layout) -> list[int]:
-    """The kinds of a layout in the core."""
-    return [kind_number(kind) for kind in layout.kinds]
-
-
-def pack_scenarios(scenarios: Sequence[Scenario], layout: Layout) -> Records:
-    """Tables of scenarios, one `dtypes.SCENARIO` each.
-
-    Raises:
-        ValueError: the layout has no slot for a host.
-    """
+def pack_scenarios(
+    scenarios: Sequence[Scenario], layout: Layout, definition: str = "host"
+) -> Records:
+    """Tables of scenarios, one `dtypes.SCENARIO` each."""
     rows = np.zeros(len(scenarios), dtypes.SCENARIO)
-    for row, scenario in zip(rows, scenarios, strict=True):
-        _pack_hosts(row, scenario)
-        _pack_subnets(row, scenario)
-        _pack_reds(row, scenario)
-        _pack_slots(row, scenario.slots(layout))
-        row["hash"] = np.frombuffer(bytes.fromhex(scenario.hash)[:16], np.uint8)
+    for row, scenario in zip(dtypes.as_bytes(rows), scenarios, strict=True):
+        row[:] = _pack_scenario(scenario, layout, definition)
     return rows
+
+
+@lru_cache(maxsize=64)
+def _pack_scenario(scenario: Scenario, layout: Layout, definition: str) -> Bytes:
+    """Table of one scenario as bytes; most batches play the same few."""
+    rows = np.zeros(1, dtypes.SCENARIO)
+    row = rows[0]
+    _pack_hosts(row, scenario)
+    _pack_subnets(row, scenario)
+    _pack_reds(row, scenario)
+    _pack_slots(row, scenario.slots(layout))
+    roles = host_roles(scenario, definition)
+    row["type_hosts"] = [_bits_where(role == kind for role in roles) for kind in HOST_TYPES]
+    row["hash"] = np.frombuffer(bytes.fromhex(scenario.hash)[:16], np.uint8)
+    return dtypes.as_bytes(rows).reshape(-1)
 
 
 def _bits(indices: Iterable[int]) -> int:
@@ -76,9 +116,6 @@ def _pack_hosts(row: np.void, scenario: Scenario) -> None:
     row["confidentiality_tenths"][:count] = scenario.confidentiality_tenths
     row["availability_tenths"][:count] = scenario.availability_tenths
     row["revealed_hosts"][:count] = [_bits(hosts) for hosts in scenario.reveals_ip]
-    row["type_hosts"] = [
-        _bits_where(role == kind for role in scenario.roles) for kind in HOST_TYPES
-    ]
     row["services"].reshape(-1, 8)[:count] = [_services(scenario, host) for host in range(count)]
     row["blue_kinds"] = _bits(map(kind_number, scenario.action_kinds))
     before_blue = scenario.order_of_play[: scenario.order_of_play.index("Blue")]
@@ -92,8 +129,8 @@ def _services(scenario: Scenario, host: int) -> tuple[int, ...]:
     """Members of HostServices of the core."""
     ports = scenario.ports[host]
     user, privileged, resists = _split_accounts(scenario.vulnerabilities[host])
-    listening = sum({_PORT_BIT.get(port, 0) for port in ports})
-    others = {port for port in ports if port not in _PORT_BIT}
+    listening = sum({PORT_BIT.get(port, 0) for port in ports})
+    others = {port for port in ports if port not in PORT_BIT}
     return (
         *(listening, user, privileged, resists),
         *(min(len(others), 3), min(len(ports), 3), scenario.subnet_of[host], 0),
@@ -106,7 +143,7 @@ def _split_accounts(accounts: dict[str, str | None]) -> tuple[int, int, int]:
     for exploit, account in accounts.items():
         if account is None:
             resists |= _EXPLOIT_BIT[exploit]
-        elif account in _PRIVILEGED:
+        elif account in PRIVILEGED_ACCOUNTS:
             privileged |= _EXPLOIT_BIT[exploit]
         else:
             user |= _EXPLOIT_BIT[exploit]

@@ -15,51 +15,46 @@ from cagepool.sim.names import (
     DECOYS,
     EDITIONS,
     EXPLOITS,
-    HOSTS,
     RED_AGENTS,
     RED_KINDS,
-    SUBNETS,
     TRACE_REDS,
     edition_code,
     red_class_name,
 )
-from cagepool.sim.scenario_tables import kind_numbers, pack_scenarios
+from cagepool.sim.scenario_tables import core_batch, core_scenarios
 from cagepool.types import Records
 
 Trace: TypeAlias = dict[str, NDArray[Any]]
 
 DRAWS = ("green_host", "red_target", "exploit", "detected", "esc_pick")
 SCENARIO_INPUTS = ("decoy_pick", "red_kind")
-"""Inputs of other networks: the draw of Misinform, and the actions of a red that is given."""
+"""Inputs of some recordings: the draw of Misinform, and the actions of a red that is given."""
 
 
-def replay(trace: Mapping[str, ArrayLike], scenario: Scenario | None = None) -> Trace:
+def replay(trace: Mapping[str, ArrayLike], scenario: Scenario = CAGE2) -> Trace:
     """Replay recorded games: blue's actions and the random draws are those of the recording.
 
     A trace must have `ep_red`, `ep_green`, `blue_action` and the draws `green_host`, `red_target`,
     `exploit`, `detected` and `esc_pick`, of any integer type. It may have `ep_edition`,
     `ep_policy`, which is copied to the result, and `meta`, whose name lists define the numbers of
-    red agents and editions. Other entries are ignored, so that a whole recording may be given.
-
-    Args:
-        trace: The recording. With Misinform among blue's actions it must have `decoy_pick`; with
-            episodes whose red is given, `red_kind`.
-        scenario: The network of the recording; by default that of CAGE-2. With a scenario the
-            result has the fields of traces of other networks, unless its hosts are those of CAGE-2
-            and the recording has the fields of CAGE-2 (`s_ot`).
+    red agents and editions. With Misinform among blue's actions it must have `decoy_pick`, and with
+    episodes whose red is given, `red_kind`. Other entries are ignored, so that a whole recording
+    may be given.
 
     Returns:
-        All fields of docs/traces.md, in their types. The draws are those that the game used: a
-        draw of the recording that the game did not use shows as a difference.
+        All fields of docs/traces.md, in their types: those of CAGE-2 if the hosts are those of
+        CAGE-2 and the recording is of CAGE-2 or has its fields (`s_ot`). The draws are those that
+        the game used: a draw of the recording that the game did not use shows as a difference.
 
     Raises:
         TypeError: a field does not have integers.
         ValueError: a field is missing, has a wrong shape or is out of range, or a draw is not among
             its candidates; the message names field, episode and step.
     """
+    has_cage2_form = scenario == CAGE2 or ("s_ot" in trace and scenario.hosts == CAGE2.hosts)
     names = _name_lists(trace, scenario)
     shape = _checked_shape(trace)
-    inputs = _inputs(trace, shape, np.uint8 if scenario is None else np.uint16)
+    inputs = _inputs(trace, shape, np.uint8 if scenario == CAGE2 else np.uint16)
     episodes = _episode_fields(trace, names, shape[0])
     episode_starts = np.zeros(shape[0], dtypes.TRACE_EPISODE)
     episode_starts["red"] = _codes(episodes, "ep_red", names["red_names"], _red_code)
@@ -68,22 +63,12 @@ def replay(trace: Mapping[str, ArrayLike], scenario: Scenario | None = None) -> 
     is_given = bool(np.any(episode_starts["red"] == _core.Red.GIVEN))
     if is_given and "red_kind" not in trace:
         raise ValueError("a trace whose red is given must have red_kind, got none")
-    if scenario is None and not is_given:
-        rows = np.zeros(inputs.size, dtypes.TRACE_ROW)
-        _core.replay(
-            episodes=dtypes.as_bytes(episode_starts),
-            inputs=dtypes.as_bytes(inputs),
-            rows=dtypes.as_bytes(rows),
-        )
-    else:
-        rows = _replay_scenario(scenario or CAGE2, episode_starts, inputs)
-    blue_action = inputs["blue_action"]
-    blue_action = blue_action if scenario is not None else blue_action.astype(np.uint8)
-    result = {"meta": np.array(json.dumps(names)), **episodes, "blue_action": blue_action.copy()}
+    rows = _replayed_rows(scenario, episode_starts, inputs, is_given=is_given)
+    result = {"meta": np.array(json.dumps(names)), **episodes}
+    result["blue_action"] = inputs["blue_action"].copy()
     for name, values in _columns(rows, scenario).items():
         result[name] = values.reshape(*shape, *values.shape[1:]).copy()
-    has_cage2_form = scenario is None or ("s_ot" in trace and scenario.hosts == CAGE2.hosts)
-    return _in_cage2_form(result) if has_cage2_form and "s_ot" not in result else result
+    return in_cage2_form(result) if has_cage2_form else result
 
 
 def _inputs(
@@ -99,12 +84,13 @@ def _inputs(
     return inputs
 
 
-def _replay_scenario(scenario: Scenario, episodes: Records, inputs: Records) -> Records:
+def _replayed_rows(
+    scenario: Scenario, episodes: Records, inputs: Records, *, is_given: bool
+) -> Records:
     layout = Layout.of([scenario])
-    rows = np.zeros(inputs.size, dtypes.SCENARIO_TRACE_ROW)
-    _core.replay_scenario(
-        scenario=dtypes.as_bytes(pack_scenarios([scenario], layout)),
-        kinds=kind_numbers(layout),
+    rows = np.zeros(inputs.size, dtypes.TRACE_ROW)
+    core_batch([scenario], layout, impacts_any_host=is_given).replay(
+        **core_scenarios([scenario], layout),
         episodes=dtypes.as_bytes(episodes),
         inputs=dtypes.as_bytes(inputs),
         rows=dtypes.as_bytes(rows),
@@ -112,25 +98,29 @@ def _replay_scenario(scenario: Scenario, episodes: Records, inputs: Records) -> 
     return rows
 
 
-def _columns(rows: Records, scenario: Scenario | None) -> Trace:
-    """Fields of rows; of any network, only those of its hosts and subnets."""
+def _columns(rows: Records, scenario: Scenario) -> Trace:
+    """Fields of rows, with the hosts and subnets of the scenario."""
     columns = {name: rows[name] for name in rows.dtype.names or ()}
-    if rows.dtype != dtypes.SCENARIO_TRACE_ROW:
-        return columns
-    hosts, subnets = len((scenario or CAGE2).hosts), len((scenario or CAGE2).subnets)
+    hosts = len(scenario.hosts)
     for name, values in columns.items():
         if values.shape[1:] == (_core.MAX_HOSTS,):
             columns[name] = values[:, :hosts]
     columns["obs"] = columns["obs"][:, : 4 * hosts]
-    columns["s_known_net"] = columns["s_known_net"][:, :subnets]
+    columns["s_known_net"] = columns["s_known_net"][:, : len(scenario.subnets)]
     columns["s_meander"] = columns["s_meander"].reshape(-1, 4, _core.MAX_HOSTS)[..., :hosts]
     for name in ("green_host", "red_target"):
         columns[name] = columns[name].astype(np.int16)
     return columns
 
 
-def _in_cage2_form(trace: Trace) -> Trace:
-    """The trace of a network with the 13 hosts of CAGE-2, with the fields of CAGE-2's traces."""
+def trace_row_dtype(scenario: Scenario) -> np.dtype[np.void]:
+    """Type of a step with the fields of a trace of this scenario (docs/traces.md)."""
+    columns = _columns(np.zeros(1, dtypes.TRACE_ROW), scenario)
+    return np.dtype([(name, values.dtype, values.shape[1:]) for name, values in columns.items()])
+
+
+def in_cage2_form(trace: Trace) -> Trace:
+    """The trace of a scenario with the hosts of CAGE-2, with the fields of CAGE-2's traces."""
     server = CAGE2.host_index("Op_Server0")
     running, pid_known = (
         trace.pop(f"s_ot_{name}")[..., server] for name in ("running", "pid_known")
@@ -145,25 +135,23 @@ def _in_cage2_form(trace: Trace) -> Trace:
     return trace
 
 
-def _name_lists(trace: Mapping[str, ArrayLike], scenario: Scenario | None) -> dict[str, Any]:
+def _name_lists(trace: Mapping[str, ArrayLike], scenario: Scenario) -> dict[str, Any]:
     """Name lists of a trace: the recording's where its `meta` has them, else ours."""
     names = {
         "edition": next(iter(EDITIONS)),
         "edition_names": list(EDITIONS),
         "red_names": list(TRACE_REDS),
         "policy_names": [],
-        "hosts": HOSTS,
-        "subnets": SUBNETS,
+        "hosts": scenario.hosts,
+        "subnets": scenario.subnets,
         "red_kinds": RED_KINDS,
         "exploits": EXPLOITS,
         "decoys": DECOYS,
     }
-    if scenario is not None:
+    if scenario != CAGE2:
         names |= {
             "scenario": scenario.name,
             "hash": scenario.hash,
-            "hosts": scenario.hosts,
-            "subnets": scenario.subnets,
             "actions": scenario.action_kinds,
             "decoys": (*DECOYS, "MisinformSmss", "MisinformSvchost"),
             "red_names": [*TRACE_REDS, "given"],

@@ -1,10 +1,11 @@
-"""Settings of a study: a grid or a list of named settings, from a TOML file or from flags."""
+"""Settings of a study, from a TOML file or from flags, and the trainings that they define."""
 
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -13,7 +14,8 @@ import msgspec
 
 from cagepool import runs
 from cagepool._lookup import suggestion
-from cagepool.runs.study_schema import StudyFile, StudyProtocol, first_seeds
+from cagepool.experiments.folder import Training
+from cagepool.runs.study_schema import SCORES, ScoresFile, StudyFile, StudyProtocol, first_seeds
 from cagepool.sim.names import edition_code
 from cagepool.train.config import Settings, TrainConfig, merge_settings
 from cagepool.train.presets import preset_settings
@@ -64,17 +66,18 @@ def make_study(
                 raise ValueError(f"settings must have different names, got {full_name!r} twice")
             merged = merge_settings(merge_settings(base, changes), values)
             settings[full_name] = _training_settings(full_name, merged)
-    _check_folders(settings)
-    study = StudyFile(cagepool=version("cagepool"), protocol=protocol, settings=_plain(settings))
+    if not settings:
+        raise ValueError("a study must have a setting, got none")
+    for first, second in combinations(settings, 2):
+        if settings[first] == settings[second]:
+            raise ValueError(f"settings must differ, {second!r} and {first!r} are equal")
+    plain = msgspec.json.decode(msgspec.json.encode(settings))  # as a folder is read
+    study = StudyFile(cagepool=version("cagepool"), protocol=protocol, settings=plain)
     return with_protocol(study, protocol)
 
 
 def with_protocol(study: StudyFile, protocol: StudyProtocol) -> StudyFile:
-    """The study with another protocol.
-
-    Raises:
-        ValueError: the protocol does not fit the settings.
-    """
+    """The study with another protocol."""
     if protocol.baseline is not None and protocol.baseline not in study.settings:
         known = ", ".join(study.settings)
         raise ValueError(f"baseline must be one of {known}; got {protocol.baseline!r}")
@@ -91,11 +94,7 @@ def with_protocol(study: StudyFile, protocol: StudyProtocol) -> StudyFile:
 
 
 def parse_vary(texts: Sequence[str]) -> dict[str, list[Any]]:
-    """Values by setting from texts such as `ppo.ent_coef=0,0.01`.
-
-    Raises:
-        ValueError: a text has another form, or a value has the wrong type.
-    """
+    """Values by setting from texts such as `ppo.ent_coef=0,0.01`."""
     varied: dict[str, list[Any]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
@@ -107,15 +106,38 @@ def parse_vary(texts: Sequence[str]) -> dict[str, list[Any]]:
     return varied
 
 
-def training_config(study: StudyFile, setting: str, seed: int) -> TrainConfig:
-    """Settings of the training of a setting from a seed."""
-    return TrainConfig.from_dict(study.settings[setting]).with_settings(seed=seed)
+@dataclass(frozen=True, kw_only=True)
+class StudyTraining(Training):
+    """One training of a study."""
+
+    setting: str
+    seed: int
+
+    def scores(self) -> ScoresFile:
+        """Scores so far; empty if the training has not begun."""
+        run = self.existing_run()
+        return ScoresFile() if run is None else read_scores(run)
 
 
-def run_path(study: StudyFile, setting: str, seed: int) -> Path:
-    """Run folder of a training, relative to the folder of the study."""
-    number = [*study.settings].index(setting) + 1
-    return Path(_folder_name(number, setting)) / f"seed-{seed}"
+def list_trainings(path: Path, study: StudyFile) -> list[StudyTraining]:
+    """All trainings of the study in a folder; those of one seed follow each other."""
+    return [
+        StudyTraining(
+            name=f"{setting}, seed {seed}",
+            experiment=path,
+            run=f"{_folder_name(number, setting)}/seed-{seed}",
+            settings=TrainConfig.from_dict(settings).with_settings(seed=seed).as_dict(),
+            setting=setting,
+            seed=seed,
+        )
+        for seed in study.protocol.seeds
+        for number, (setting, settings) in enumerate(study.settings.items(), 1)
+    ]
+
+
+def read_scores(run: runs.Run) -> ScoresFile:
+    """Scores of a run so far."""
+    return runs.read_if_exists(run.path / SCORES, ScoresFile) or ScoresFile()
 
 
 def has_more_seeds(study: StudyFile, other: StudyFile) -> bool:
@@ -131,16 +153,13 @@ def is_same(study: StudyFile, other: StudyFile) -> bool:
 
 
 def _study_of_tables(content: Mapping[str, Any]) -> StudyFile:
-    for name in ("study", "settings", "vary"):
-        _check_table(name, content.get(name, {}))
+    tables = {name: table for name, table in content.items() if name != "preset"}
+    for name, table in tables.items():
+        _check_table(name, table)
     for name, changes in content.get("settings", {}).items():
         _check_table(f"settings.{name}", changes)
     groups = {name: table for name, table in content.items() if name not in TABLES}
-    base = (
-        merge_settings(preset_settings(content["preset"]), groups)
-        if "preset" in content
-        else groups
-    )
+    preset = preset_settings(content["preset"]) if "preset" in content else {}
     protocol = {"seeds": 10, **content.get("study", {})}
     unknown = [name for name in protocol if name not in StudyProtocol.__struct_fields__]
     if unknown:
@@ -153,7 +172,7 @@ def _study_of_tables(content: Mapping[str, Any]) -> StudyFile:
         for name, values in _flat(content.get("vary", {})).items()
     }
     return make_study(
-        base,
+        merge_settings(preset, groups),
         _convert_protocol(protocol),
         vary=varied,
         named={name: _nested(changes) for name, changes in content.get("settings", {}).items()},
@@ -240,7 +259,7 @@ def _training_settings(name: str, settings: Settings) -> Settings:
         )
     if config.env.scenario is not None:
         raise ValueError(
-            f"setting {name!r}: a study scores the network of CAGE-2, got env.scenario "
+            f"setting {name!r}: a study scores games of CAGE-2, got env.scenario "
             f"{config.env.scenario}"
         )
     if config.run.target_score is not None or config.run.eval_patience or config.order.stops_early:
@@ -250,16 +269,6 @@ def _training_settings(name: str, settings: Settings) -> Settings:
         )
     # One thread per training: a study has as many trainings at a time as there are cores.
     return config.with_settings(seed=0, threads=1, backend="auto", ray_actors=1).as_dict()
-
-
-def _check_folders(settings: Mapping[str, Settings]) -> None:
-    if not settings:
-        raise ValueError("a study must have a setting, got none")
-    values = [*settings.values()]
-    for number, (name, value) in enumerate(settings.items()):
-        if value in values[:number]:
-            other = [*settings][values.index(value)]
-            raise ValueError(f"settings must differ, {name!r} and {other!r} are equal")
 
 
 def _folder_name(number: int, setting: str) -> str:
@@ -290,9 +299,3 @@ def _number(name: str, text: str, kind: type) -> Any:
     except ValueError:
         words = "a whole number" if kind is int else "a number"
         raise ValueError(f"vary: {name} must be {words}, got {text!r}") from None
-
-
-def _plain(settings: Mapping[str, Settings]) -> dict[str, Any]:
-    """Settings as JSON reads them again, so that two studies can be compared."""
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(settings))
-    return plain

@@ -7,8 +7,10 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cagepool import _core, runs
 from cagepool._machine import processor_model, usable_cores
@@ -30,74 +32,79 @@ from cagepool.runs.study_schema import (
 )
 from cagepool.sim.names import OFFICIAL_REDS
 from cagepool.study import statistics
-from cagepool.study.compare import Totals, compare
-from cagepool.study.folder import Task, list_tasks, task_scores
-from cagepool.study.methods import methods_paragraph
-from cagepool.study.statistics import Interval, interval
+from cagepool.study.compare import Totals, compare, methods_paragraph
+from cagepool.study.config import StudyTraining, list_trainings
 from cagepool.types import Float64s
 
 CURVE_POINTS = 40
 PROFILE_POINTS = 100
+MIN_UPDATES = 8  # of a training whose last quarter may be flat
 FLAT_SHARE = 0.05  # of the return in the last quarter of training, which counts as no change
 
 
 def write_results(path: Path, study: StudyFile, failures: Mapping[str, str]) -> ResultsFile:
-    """Compute the results of the runs that are complete, and write `results.json`.
-
-    Args:
-        path: Folder of the study.
-        study: Its settings.
-        failures: Messages by name of the runs that failed.
-    """
-    scored = [(task, task_scores(task)) for task in list_tasks(path, study)]
-    complete = [(task, scores) for task, scores in scored if scores.final]
+    """Compute the results of the runs that are complete, and write `results.json`."""
+    complete = []
+    failures = dict(failures)
+    for training in list_trainings(path, study):
+        try:
+            if (scores := training.scores()).final:
+                complete.append(ScoredRun(training, scores, _read_metrics(training.path)))
+        except runs.RunFileError as error:
+            failures.setdefault(training.name, str(error))
     results = _results(study, complete, failures)
-    runs.write_model(path / RESULTS, results)
+    runs.write_model(path / RESULTS, results, indent=None)
     return results
 
 
-Scored = Sequence[tuple[Task, ScoresFile]]
+class ScoredRun(NamedTuple):
+    """A run that is complete."""
+
+    training: StudyTraining
+    scores: ScoresFile
+    metrics: Columns
 
 
-def _results(study: StudyFile, complete: Scored, failures: Mapping[str, str]) -> ResultsFile:
+Scored = Sequence[ScoredRun]
+
+
+def _read_metrics(path: Path) -> Columns:
+    metrics = runs.open_run(path).metrics()
+    for column in ("episodes", "steps", "seconds", "return_mean"):
+        if not len(metrics.get(column, ())):
+            raise runs.RunFileError(f"{path / runs.METRICS} is damaged: {column} has no values")
+    return metrics
+
+
+def _results(study: StudyFile, complete: Scored, failures: dict[str, str]) -> ResultsFile:
     by_setting = {
-        name: [(task, scores) for task, scores in complete if task.setting == name]
-        for name in study.settings
+        name: [run for run in complete if run.training.setting == name] for name in study.settings
     }
     known = {name: scored for name, scored in by_setting.items() if len(scored) > 1}
-    editions = _edition_results(study, known)
-    metrics = {
-        name: [runs.open_run(task.path).metrics() for task, _ in scored]
-        for name, scored in known.items()
-    }
-    returns = [_return_curve(name, columns) for name, columns in metrics.items()]
-    seconds = [runs.open_run(task.path).metrics()["seconds"][-1] for task, _ in complete]
+    returns = {name: _return_curve(name, scored) for name, scored in known.items()}
     machine = _machine()
     return ResultsFile(
         study=study,
         machine=machine,
-        seconds=float(sum(seconds)),
-        episodes=sum(task.episodes for task, _ in complete),
+        seconds=float(sum(run.metrics["seconds"][-1] for run in complete)),
+        episodes=sum(run.training.episodes for run in complete),
         complete=len(complete),
-        failures=dict(failures),
-        editions=editions,
-        returns=[curve for curve, _ in returns],
+        failures=failures,
+        editions=_edition_results(study, known),
+        returns=[curve for curve, _ in returns.values()],
         milestones=_milestone_curves(known, lambda one: one.total),
         gradient_variance=_milestone_curves(known, lambda one: one.gradient_variance),
         gradient_signal=_milestone_curves(known, lambda one: one.gradient_signal),
-        convergence=[_convergence(curve.setting, points) for curve, points in returns],
+        convergence=[
+            _convergence(name, known[name], curves) for name, (_, curves) in returns.items()
+        ],
         methods=methods_paragraph(study, machine, len(complete)),
     )
 
 
-def _editions(known: Mapping[str, Scored]) -> list[str]:
-    return [
-        *dict.fromkeys(edition for of in known.values() for _, one in of for edition in one.final)
-    ]
-
-
 def _edition_results(study: StudyFile, known: Mapping[str, Scored]) -> list[EditionResults]:
-    finals = {edition: _finals(edition, known) for edition in _editions(known)}
+    played = (edition for of in known.values() for run in of for edition in run.scores.final)
+    finals = {edition: _finals(edition, known) for edition in dict.fromkeys(played)}
     totals = {
         edition: {
             name: {seed: final.total for seed, final in by_seed.items()}
@@ -127,7 +134,9 @@ def _finals(edition: str, known: Mapping[str, Scored]) -> dict[str, dict[int, Fi
     """Final scores in an edition by setting and seed, of settings with two runs or more."""
     finals = {
         name: {
-            task.seed: scores.final[edition] for task, scores in scored if edition in scores.final
+            run.training.seed: run.scores.final[edition]
+            for run in scored
+            if edition in run.scores.final
         }
         for name, scored in known.items()
     }
@@ -160,18 +169,13 @@ def _setting_results(
         seeds=[*by_seed],
         totals=totals.tolist(),
         cells=cells,
-        by_red={
-            red: _estimate(interval(np.sum(of_red, axis=1), statistics.mean))
-            for red, of_red in cells.items()
-        },
+        by_red={red: _estimate(np.sum(of_red, axis=1)) for red, of_red in cells.items()},
         statistics={
-            "iqm": _estimate(interval(totals, statistics.iqm)),
-            "mean": _estimate(interval(totals, statistics.mean)),
-            "median": _estimate(interval(totals, statistics.median)),
-            "optimality_gap": _estimate(
-                interval(np.maximum(target - totals, 0.0), statistics.mean)
-            ),
-            "cvar": _estimate(interval(tails, statistics.mean)),
+            "iqm": _estimate(totals, statistics.iqm),
+            "mean": _estimate(totals),
+            "median": _estimate(totals, statistics.median),
+            "optimality_gap": _estimate(np.maximum(target - totals, 0.0)),
+            "cvar": _estimate(tails),
         },
         standard_deviation=statistics.standard_deviation(totals),
         interquartile_range=statistics.interquartile_range(totals),
@@ -193,7 +197,7 @@ def _behavior(finals: Sequence[FinalScores]) -> dict[str, Estimate]:
         ratios = [_ratio([*final.behavior.values()], part, whole) for final in finals]
         known = [ratio for ratio in ratios if ratio is not None]
         if len(known) > 1:
-            found = interval(known, statistics.mean)
+            found = _estimate(known)
             most = math.inf if name == "time_to_fix" else 1.0
             estimates[name] = Estimate(found.estimate, max(found.low, 0.0), min(found.high, most))
     return estimates
@@ -213,8 +217,9 @@ def _mean_loss(finals: Sequence[FinalScores]) -> dict[str, dict[str, float]]:
     }
 
 
-def _return_curve(name: str, columns: Sequence[Columns]) -> tuple[Curve, Float64s]:
+def _return_curve(name: str, scored: Scored) -> tuple[Curve, Float64s]:
     """Return of training episodes along the trainings, and the curve of each run."""
+    columns = [run.metrics for run in scored]
     episodes = columns[0]["episodes"][-1]
     places = np.linspace(episodes / CURVE_POINTS, episodes, CURVE_POINTS)
     curves = np.stack([_binned_returns(one, places) for one in columns])
@@ -243,7 +248,7 @@ def _milestone_curves(
 ) -> list[Curve]:
     curves = []
     for name, scored in known.items():
-        rows = [scores.milestones for _, scores in scored]
+        rows = [run.scores.milestones for run in scored]
         values = np.array([[value_of(milestone) for milestone in row] for row in rows], np.float64)
         if not values.size or not np.isfinite(values).all():
             continue
@@ -258,7 +263,7 @@ def _milestone_curves(
 def _curve(name: str, places: Sequence[Float64s], values: Float64s) -> Curve:
     """Mean and interval of values, (runs, points), at these episodes, steps and seconds."""
     episodes, steps, seconds = places
-    bands = [interval(column, statistics.mean) for column in values.T]
+    bands = [_estimate(column) for column in values.T]
     return Curve(
         setting=name,
         episodes=episodes.tolist(),
@@ -270,37 +275,38 @@ def _curve(name: str, places: Sequence[Float64s], values: Float64s) -> Curve:
     )
 
 
-def _convergence(name: str, curves: Float64s) -> ConvergenceResult:
+def _convergence(name: str, scored: Scored, curves: Float64s) -> ConvergenceResult:
     level = abs(float(curves[:, -CURVE_POINTS // 4 :].mean()))
     found = statistics.convergence(curves, tolerance=FLAT_SHARE * level)
-    change = _estimate(found.change)
+    change = Estimate(*found.change)
+    if min(len(run.metrics["update"]) for run in scored) < MIN_UPDATES:
+        sentence = f"{name} has too few updates to tell whether it has converged."
+        return ConvergenceResult(setting=name, change=change, state="unclear", sentence=sentence)
     words = {
         "flat": "has converged",
         "rising": "is still learning",
         "falling": "is getting worse",
         "unclear": "may still change",
     }[found.state]
-    return ConvergenceResult(
-        setting=name,
-        change=change,
-        state=found.state,
-        sentence=(
-            f"{name} {words}: in the last quarter of training, its return changes by "
-            f"{change.estimate:+.2f} [{change.low:.2f}, {change.high:.2f}] points, "
-            f"{100 * abs(change.estimate) / level if level else 0:.1f} % of it."
-        ),
+    sentence = (
+        f"{name} {words}: in the last quarter of training, its return changes by "
+        f"{change.estimate:+.2f} [{change.low:.2f}, {change.high:.2f}] points, "
+        f"{100 * abs(change.estimate) / level if level else 0:.1f} % of it."
     )
+    return ConvergenceResult(setting=name, change=change, state=found.state, sentence=sentence)
 
 
-def _estimate(found: Interval) -> Estimate:
-    return Estimate(*found)
+def _estimate(
+    values: ArrayLike, statistic: Callable[[ArrayLike], float] = statistics.mean
+) -> Estimate:
+    return Estimate(*statistics.interval(values, statistic))
 
 
 def _machine() -> dict[str, str]:
     libraries = ("cagepool", "numpy", "scipy", "msgspec", "torch")
     return {
         "processor": processor_model(),
-        "cores": f"{usable_cores():g}",
+        "cores": str(usable_cores()),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "compiler": f"g++ {_core.COMPILER}",

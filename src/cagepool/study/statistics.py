@@ -135,9 +135,6 @@ def interval(
         independent_tasks: Whether the runs of different tasks are different trainings, which are
             resampled separately. If not, a row is one training that played all tasks.
         seed: Of the resampling.
-
-    Raises:
-        ValueError: there are fewer than two runs.
     """
     matrix = _matrix(scores, least_runs=2)
     if not independent_tasks and statistic is mean:
@@ -166,9 +163,6 @@ def paired_difference(a: ArrayLike, b: ArrayLike) -> Difference:
     """Mean of the differences a - b of pairs that share random numbers, by Student's t.
 
     Entry i of both is of the same seed, or of the same game. With tasks, a row is one pair.
-
-    Raises:
-        ValueError: the shapes differ, or there are fewer than two pairs.
     """
     if np.shape(a) != np.shape(b):
         raise ValueError(f"a and b must have the same shape, got {np.shape(a)} and {np.shape(b)}")
@@ -183,9 +177,6 @@ def probability_of_improvement(a: ArrayLike, b: ArrayLike) -> Interval:
     With tasks, the mean over tasks. The interval of one task is Newcombe's (Statistics in Medicine
     25, 2006, method 5), which does not collapse where all runs of a are above all runs of b; that
     of several independent tasks is narrower by the root of their number.
-
-    Raises:
-        ValueError: the numbers of tasks differ.
     """
     first, second = _matrix(a), _matrix(b)
     if first.shape[1] != second.shape[1]:
@@ -211,9 +202,6 @@ def convergence(curves: ArrayLike, *, tolerance: float) -> Convergence:
     Returns:
         The change of the fitted line over the last quarter, and its state: `flat` if the interval
         lies within the tolerance, `rising` or `falling` if it excludes 0 otherwise, or `unclear`.
-
-    Raises:
-        ValueError: there are fewer than two runs or eight points.
     """
     values = _matrix(curves, least_runs=2)
     points = int(values.shape[1] * LAST_QUARTER)

@@ -2,29 +2,26 @@
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from cagepool import _core
+from cagepool._optional import require
 from cagepool._stages import stage
 from cagepool.envs.make import make_training_vec
-from cagepool.evaluate.policy import PolicySettings, feature_encoder
-from cagepool.evaluate.trained_networks import TrainedNetworks
-from cagepool.sim import orders
+from cagepool.envs.native import NativeVectorEnv
+from cagepool.envs.vector_args import AnyVectorEnv
+from cagepool.envs.workers.pool import PoolConfig
+from cagepool.policy.policy import PolicySettings, TrainedScenarios, feature_encoder
 from cagepool.sim.compliance import ComplianceTracker
-from cagepool.sim.host_features import HostFeatureEncoder, played_networks
-from cagepool.train.config import TrainConfig
-from cagepool.train.make_learner import make_actor
-from cagepool.train.rollout import (
-    Encoder,
-    EnvSampler,
-    FinishedEpisodes,
-    ObservationEncoder,
-    Rollout,
-    RolloutShape,
-    State,
-)
+from cagepool.sim.encoder import FeatureEncoder
+from cagepool.train.config import PpoConfig, TrainConfig
+from cagepool.train.native_learner import NativeActor
+from cagepool.train.normalization import NormalizedActor
+from cagepool.train.rollout import Actor, Encoder, FinishedEpisodes, Rollout, RolloutShape, State
+from cagepool.train.samplers import EnvSampler, NativeSampler, ObservationEncoder
 from cagepool.types import Arrays
 
 Snapshot: TypeAlias = tuple[Arrays, State]  # arrays and JSON values of a checkpoint
@@ -46,7 +43,7 @@ class Collector(Protocol):
     """Collects rollouts, each with the policy at the time of its `start`."""
 
     shape: RolloutShape
-    networks: TrainedNetworks | None  # None: the built-in network, and inputs made for it
+    scenarios: TrainedScenarios | None  # None: CAGE-2, in flat form
 
     @property
     def episodes(self) -> int:
@@ -89,7 +86,7 @@ class LocalCollector:
         # Double buffer: one rollout is filled while the update reads the other.
         self.worker = RolloutWorker(config, shard, buffers=1 + config.ppo.overlap)
         self.shape = self.worker.shape
-        self.networks = self.worker.networks
+        self.scenarios = self.worker.scenarios
         self._executor = ThreadPoolExecutor(1) if config.ppo.overlap else None
         self._pending: Future[CollectedRollout] | None = None
         self._start_snapshot: Snapshot = ({}, {})  # of the pending rollout
@@ -158,29 +155,14 @@ class RolloutWorker:
     def __init__(self, config: TrainConfig, shard: "Shard", buffers: int = 1) -> None:
         """Create the environments; rollouts rotate through this many buffers."""
         n_envs = shard.n_envs
-        self._envs = make_training_vec(
-            n_envs, config.env.id, config.env.vector_backend, _game_settings(config)
-        )
+        self._envs = _make_envs(config, n_envs)
         encoder = _encoder(config, self._envs)
-        self.networks = (
-            TrainedNetworks.from_encoder(encoder)
-            if isinstance(encoder, HostFeatureEncoder)
-            else None
-        )
-        self.sampler = EnvSampler(
-            self._envs,
-            encoder,
-            shard.episodes,
-            config.ppo.reward_scale,
-            np.random.default_rng(shard.action_seeds),
-        )
-        self.sampler.has_reward_function = config.env.reward is not None
-        if config.order.order is not None and not config.env.is_native:
-            self.sampler.tracker = _compliance_tracker(config, n_envs)
-        if config.env.score_lengths:
-            self.sampler.weight_rewards(config.env.score_lengths)
-        if config.order.universal:
-            self.sampler.draw_orders(np.random.default_rng(shard.order_seeds))
+        self.scenarios: TrainedScenarios | None = None
+        blocks = None
+        if isinstance(encoder, FeatureEncoder) and encoder.blocks is not None:
+            blocks = encoder.blocks
+            self.scenarios = TrainedScenarios.from_encoder(encoder)
+        self.sampler = _make_sampler(config, shard, self._envs, encoder)
         masked = config.env.is_cage and config.features.action_masking
         self.shape = RolloutShape(
             config.ppo.update_steps,
@@ -189,7 +171,7 @@ class RolloutWorker:
             encoder.n_choices,
             masked,
             _critic_features(config, encoder),
-            encoder.blocks if isinstance(encoder, HostFeatureEncoder) else None,
+            blocks,
         )
         self.actor = make_actor(config.ppo, self.shape)
         self.buffers = [Rollout(self.shape) for _ in range(buffers)]
@@ -255,11 +237,7 @@ class Shard(NamedTuple):
 
 
 def split_shards(config: TrainConfig, count: int) -> list[Shard]:
-    """Split the environments and episodes of a run evenly.
-
-    Raises:
-        ValueError: there are fewer environments than shards.
-    """
+    """Split the environments and episodes of a run evenly."""
     total = config.run.total_episodes
     n_envs = min(config.env.n_envs, total)
     if not 1 <= count <= n_envs:
@@ -293,28 +271,31 @@ def policy_weights(arrays: Arrays) -> Arrays:
     }
 
 
-def _game_settings(config: TrainConfig) -> dict[str, Any]:
-    """Settings of the CAGE-2 environments."""
-    game: dict[str, Any] = {
-        "red": config.env.red_agent,
-        "max_steps": config.env.max_steps,
-        "edition": config.env.edition,
-        "green": config.env.green,
-    }
-    if config.env.scenario is not None:
-        game |= {"scenario": config.env.scenarios, "scenario_per": "episode"}
-    if config.env.reward is not None:
-        game["reward"] = config.env.reward
-    if not config.order.has_orders:
-        return game
-    if not config.env.is_native:
-        return game | {"true_state": "every"}
-    return game | {
-        "order": config.order.order or orders.ALL_ORDERS[0],
-        "alignment": config.order.alignment_lambda,
-        "knowledge": config.order.knowledge,
-        "definition": config.order.definition,
-    }
+def _make_envs(config: TrainConfig, n_envs: int) -> AnyVectorEnv:
+    game, true_state = config.game, PoolConfig.true_state
+    if config.order.has_orders and not config.env.is_native:  # Python computes the compliance
+        game, true_state = replace(game, order=None, alignment=0.0), "every"
+    env = config.env
+    return make_training_vec(
+        n_envs, env.id, env.vector_backend, game, reward=env.reward, true_state=true_state
+    )
+
+
+def _make_sampler(
+    config: TrainConfig, shard: Shard, envs: AnyVectorEnv, encoder: Encoder
+) -> EnvSampler:
+    kind = NativeSampler if isinstance(envs, NativeVectorEnv) else EnvSampler
+    rng = np.random.default_rng(shard.action_seeds)
+    sampler = kind(envs, encoder, shard.episodes, config.ppo.reward_scale, rng)
+    sampler.has_reward_function = config.env.reward is not None
+    if config.order.order is not None and not config.env.is_native:
+        sampler.tracker = _compliance_tracker(config, shard.n_envs)
+    if config.env.score_lengths:
+        sampler.weight_rewards(config.env.score_lengths)
+    if config.order.universal:
+        assert isinstance(sampler, NativeSampler)
+        sampler.draw_orders(np.random.default_rng(shard.order_seeds))
+    return sampler
 
 
 def _compliance_tracker(config: TrainConfig, games: int) -> ComplianceTracker:
@@ -336,10 +317,24 @@ def _critic_features(config: TrainConfig, encoder: Encoder) -> int:
 
 def _encoder(config: TrainConfig, envs: Any) -> Encoder:
     if config.sees_hosts:
-        return HostFeatureEncoder(
-            config.features, played_networks(envs.batch), horizon=config.env.max_steps
+        return FeatureEncoder(
+            config.features, envs.batch, horizon=config.env.max_steps, blocks=True
         )
     if config.env.is_cage:
         return feature_encoder(PolicySettings.from_dict(config.as_dict()), envs.num_envs)
     size = int(np.prod(envs.single_observation_space.shape))
     return ObservationEncoder(size, int(envs.single_action_space.n))
+
+
+def make_actor(config: PpoConfig, shape: RolloutShape) -> Actor:
+    """Create an actor for rollouts of this shape; load weights before it samples."""
+    actor: Actor
+    if config.network == "mlp":  # also of the torch learner: the weights have the same names
+        actor = NativeActor(config, shape)
+    else:
+        what = f"learner torch (network {config.network}, device {config.device})"
+        with require(what, "train", "torch"):
+            from cagepool.train.torch_learner import TorchActor  # noqa: PLC0415 - slow import
+
+            actor = TorchActor(config, shape)
+    return NormalizedActor(actor) if config.normalize_observations else actor

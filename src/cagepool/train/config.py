@@ -3,22 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, Self, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeAlias, get_type_hints
 
 from cagepool import _core
-from cagepool._lookup import is_reference, suggestion
+from cagepool._lookup import is_reference
 from cagepool.envs.make import Backend
-from cagepool.envs.registration import ENVIRONMENT_ID
-from cagepool.evaluate.policy import CAGE_ENVS
+from cagepool.envs.single import ENVIRONMENT_ID
+from cagepool.errors import check_at_least, check_names, check_positive, check_share, check_types
 from cagepool.evaluate.rollout import load_scenarios
+from cagepool.policy.policy import CAGE_ENVS
 from cagepool.scenarios import Scenario
-from cagepool.sim import orders
-from cagepool.sim.features import FeatureConfig, parse_biases
-from cagepool.sim.host_features import ACTION_SETS as HOST_ACTION_SETS
+from cagepool.sim import compliance
+from cagepool.sim.encoder import FeatureConfig, parse_biases
 from cagepool.sim.names import MIX, RED_ALIASES, TRAINABLE_REDS, has_red_weights, red_shares
+from cagepool.sim.settings import (
+    DEFAULT_EDITION,
+    Definition,
+    Edition,
+    Knowledge,
+    SharedSettings,
+)
 
 TrainBackend: TypeAlias = Literal[Backend, "ray"]
-Edition: TypeAlias = Literal["2.1", "leaderboard"]
 Settings: TypeAlias = Mapping[str, Mapping[str, Any]]  # values by group and name
 NETWORKS = ("mlp", "gru", "entity")
 TRACKERS = ("tensorboard", "wandb")
@@ -26,6 +32,7 @@ DEFAULT_TRACKERS = ("tensorboard",)
 
 # Flat names, which command-line flags use too, where they differ from the field's name.
 _FLAT_NAMES = {("env", "id"): "env", ("order", "n_eval_episodes"): "order_eval_episodes"}
+_ALIASES = {"num_envs": "n_envs", "red": "red_agent"}  # names of the same settings in `make_vec`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +48,7 @@ class EnvConfig:
     """Ray actors that share the environments. The numbers of a run depend on this count."""
     n_envs: int = 100
     """Number of parallel environments."""
-    max_steps: int = 100
+    max_steps: int = SharedSettings.max_steps
     """Steps per CAGE-2 episode. Other environments have their own time limits."""
     lengths: str | None = None
     """Lengths of the score, such as 30,50,100: every reward counts once per length that is still
@@ -51,12 +58,12 @@ class EnvConfig:
     Several names are joined by +. With several agents, each episode draws one: with equal
     probability, or by weights as in b_line:0.48+meander:0.48+sleep:0.04."""
     scenario: str | None = None
-    """Networks to play, drawn per episode: a YAML file, a folder of them, or a suite such as
-    cage2/users:train; several are joined by commas. By default the network of CAGE-2."""
-    edition: Edition = "2.1"
+    """Scenarios to play, drawn per episode: a YAML file, a folder of them, or a suite such as
+    cage2/users:train; several are joined by commas. By default CAGE-2."""
+    edition: Edition = DEFAULT_EDITION
     """2.1: the CybORG release that is installed today.
     leaderboard: the release behind the published scores."""
-    green: bool = False
+    green: bool = SharedSettings.green
     """GreenAgent scans hosts. Off: no green agent plays."""
     reward: str | None = None
     """Reward function to learn from, as module:function. Evaluations always use the official
@@ -64,13 +71,16 @@ class EnvConfig:
 
     def __post_init__(self) -> None:
         """Check the settings that can be wrong on their own."""
-        _check_choices("env", self)
+        check_types("env", self)
         for name in ("n_envs", "ray_actors"):
-            _check_at_least(f"env.{name}", getattr(self, name), 1)
+            check_at_least(f"env.{name}", getattr(self, name), 1)
         self._check_red_agent()
-        self._check_lengths()
-        if self.reward is not None and self.id != ENVIRONMENT_ID:
-            raise ValueError(f"env.reward needs env.id {ENVIRONMENT_ID}, got {self.id}")
+        lengths = self.score_lengths
+        if lengths and lengths[-1] < self.max_steps:
+            raise ValueError(
+                f"env.max_steps must be at most the longest of env.lengths, {lengths[-1]}, "
+                f"got {self.max_steps}"
+            )
         if self.ray_actors > 1 and self.backend != "ray":
             raise ValueError(f"env.ray_actors needs env.backend ray, got {self.backend}")
         if self.is_cage and not 1 <= self.max_steps <= _core.MAX_STEPS:
@@ -87,28 +97,10 @@ class EnvConfig:
                 f"or mix; got {self.red_agent!r}"
             )
         red_shares(self.red_agent)
-        if has_red_weights(self.red_agent) and self.id != ENVIRONMENT_ID:
-            raise ValueError(f"weights of red agents need env.id {ENVIRONMENT_ID}, got {self.id}")
-
-    def _check_lengths(self) -> None:
-        lengths = self.score_lengths
-        if lengths and not self.is_cage:
-            raise ValueError(f"env.lengths needs CAGE-2, got env.id {self.id}")
-        if lengths and lengths[-1] < self.max_steps:
-            raise ValueError(
-                f"env.max_steps must be at most the longest of env.lengths, {lengths[-1]}, "
-                f"got {self.max_steps}"
-            )
 
     @property
     def score_lengths(self) -> tuple[int, ...]:
-        """The lengths of the score, ascending; none if every reward counts once.
-
-        Lengths beyond max_steps count as max_steps.
-
-        Raises:
-            ValueError: a length is not a whole number of at least 1.
-        """
+        """The lengths of the score, ascending and up to max_steps; none without `lengths`."""
         if self.lengths is None:
             return ()
         parts = self.lengths.split(",")
@@ -121,11 +113,7 @@ class EnvConfig:
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """The networks to play; none: the built-in one.
-
-        Raises:
-            ValueError: a file or suite does not exist or cannot be played.
-        """
+        """The scenarios to play; none: CAGE-2."""
         return () if self.scenario is None else load_scenarios(self.scenario)
 
     @property
@@ -195,7 +183,7 @@ class PpoConfig:
     Off: rewards have the scale of the environment."""
     network: str = "mlp"
     """mlp: actor and critic are separate MLPs. gru: recurrent, the policy has a memory.
-    entity: weights shared by all hosts, plays networks of any size (docs/training.md).
+    entity: weights shared by all hosts, plays scenarios of any size (docs/training.md).
     module:Class: your own PyTorch network (docs/own-networks.md)."""
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the hidden layers. gru: the last one is the width of the memory.
@@ -222,15 +210,15 @@ class PpoConfig:
 
     def __post_init__(self) -> None:
         """Check the settings that can be wrong on their own."""
-        _check_choices("ppo", self)
+        check_types("ppo", self)
         for name in ("update_steps", "n_epochs", "n_minibatches", "threads"):
-            _check_at_least(f"ppo.{name}", getattr(self, name), 1)
+            check_at_least(f"ppo.{name}", getattr(self, name), 1)
         for name in ("gamma", "gae_lambda"):
-            _check_share(f"ppo.{name}", getattr(self, name))
+            check_share(f"ppo.{name}", getattr(self, name))
         for name in ("learning_rate", "clip_range", "max_grad_norm", "reward_scale"):
-            _check_positive(f"ppo.{name}", getattr(self, name))
+            check_positive(f"ppo.{name}", getattr(self, name))
         for name in ("learning_rate_end", "clip_range_vf", "ent_coef", "ent_coef_end", "target_kl"):
-            _check_at_least(f"ppo.{name}", getattr(self, name), 0)
+            check_at_least(f"ppo.{name}", getattr(self, name), 0)
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"ppo.hidden must be widths of at least 1, got {self.hidden}")
         if min(self.critic_hidden, default=1) < 1:
@@ -261,10 +249,10 @@ class OrderConfig:
     A name such as critical_first, or the five host types, most urgent first, joined by commas."""
     alignment_lambda: float = 30.0
     """Weight of the alignment reward."""
-    knowledge: Literal["true", "observed"] = "true"
+    knowledge: Knowledge = SharedSettings.knowledge
     """Threatened hosts. true: those with a session of red. observed: those in blue's table."""
-    definition: Literal["host", "seed"] = "host"
-    """Definition of compliance (docs/workflow.md). host: by host. seed: older, by host type."""
+    definition: Definition = SharedSettings.definition
+    """Definition of compliance (docs/workflow.md). host: by host. fix-type: older, by host type."""
     universal: bool = False
     """Draw an order per episode; the policy must see the order (order_input).
     Off: all episodes follow `order`."""
@@ -281,14 +269,14 @@ class OrderConfig:
 
     def __post_init__(self) -> None:
         """Check the settings that can be wrong on their own."""
-        _check_choices("order", self)
+        check_types("order", self)
         if self.order is not None:
-            orders.parse_order(self.order)
-        _check_share("order.compliance_threshold", self.compliance_threshold)
+            compliance.parse_order(self.order)
+        check_share("order.compliance_threshold", self.compliance_threshold)
         for name in ("min_decisions", "alignment_lambda"):
-            _check_at_least(f"order.{name}", getattr(self, name), 0)
-        _check_at_least("order.patience", self.patience, 1)
-        _check_at_least("order.n_eval_episodes", self.n_eval_episodes, 2)
+            check_at_least(f"order.{name}", getattr(self, name), 0)
+        check_at_least("order.patience", self.patience, 1)
+        check_at_least("order.n_eval_episodes", self.n_eval_episodes, 2)
         if self.universal and self.order is not None:
             raise ValueError(
                 f"order.universal draws the orders, order.order must be none, got {self.order!r}"
@@ -329,10 +317,11 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Check the settings that can be wrong on their own."""
+        check_types("run", self)
         for name in ("total_episodes", "n_eval_episodes"):
-            _check_at_least(f"run.{name}", getattr(self, name), 1)
+            check_at_least(f"run.{name}", getattr(self, name), 1)
         for name in ("seed", "n_evals", "eval_patience", "checkpoint_seconds"):
-            _check_at_least(f"run.{name}", getattr(self, name), 0)
+            check_at_least(f"run.{name}", getattr(self, name), 0)
 
     @property
     def eval_interval(self) -> int:
@@ -354,59 +343,28 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Check settings of different groups against each other."""
-        _check_choices("features", self.features)
-        if self.sees_hosts:
-            self._check_host_features()
-        if self.features.belief and not self.env.is_cage:
-            raise ValueError(f"features.belief needs CAGE-2, got env.id {self.env.id}")
-        if self.features.critic_inputs == "true" and not self.env.is_native:
-            raise ValueError(
-                f"features.critic_inputs true needs {ENVIRONMENT_ID} with env.backend auto, native "
-                f"or ray, got {self.env.id} with {self.env.backend}"
-            )
-        if self.ppo.start_bias is not None and not self.env.is_cage:
-            raise ValueError(f"ppo.start_bias needs CAGE-2, got env.id {self.env.id}")
-        sees_order = self.features.order_input
-        if sees_order and not self.order.has_orders:
-            raise ValueError("features.order_input needs an order (order.order), got none")
-        if self.order.universal and not sees_order:
-            raise ValueError("order.universal needs features.order_input, got false")
-        given = f"got {self.env.id} with {self.env.backend}"
-        if self.order.universal and not self.env.is_native:
-            raise ValueError(
-                f"order.universal needs {ENVIRONMENT_ID} with env.backend auto or native, {given}"
-            )
-        if self.order.order is not None and not (self.env.is_native or self.has_true_states):
-            raise ValueError(
-                f"an order needs {ENVIRONMENT_ID}, or cyborg with env.backend workers, {given}"
-            )
+        check_types("features", self.features)
+        for setting, is_given, needs, has, got in _requirements(self):
+            if is_given and not has:
+                raise ValueError(f"{setting} needs {needs}, got {got}")
 
-    def _check_host_features(self) -> None:
-        """Check what does not work host by host, or outside of the built-in network."""
-        what = "env.scenario" if self.env.scenario is not None else "ppo.network entity"
-        given = f"got {self.env.id} with {self.env.backend}"
-        if self.env.id != ENVIRONMENT_ID or self.env.backend not in ("auto", "native"):
-            raise ValueError(
-                f"{what} needs {ENVIRONMENT_ID} with env.backend auto or native, {given}"
-            )
-        refused = {
-            "features.belief": self.features.belief,
-            "features.critic_inputs true": self.features.critic_inputs == "true",
-            "features.action_masking off": not self.features.action_masking,
-            "an order": self.order.has_orders,
-            "ppo.normalize_observations": self.ppo.normalize_observations,
-        }
-        for name, is_given in refused.items():
-            if is_given:
-                raise ValueError(
-                    f"{what} does not work with {name}, which needs the inputs of the built-in "
-                    "network of CAGE-2"
-                )
-        if self.features.actions not in HOST_ACTION_SETS:
-            raise ValueError(
-                f"{what} needs features.actions {', '.join(HOST_ACTION_SETS)}; "
-                f"got {self.features.actions}"
-            )
+    @property
+    def game(self) -> SharedSettings:
+        """Settings of the games."""
+        env, order = self.env, self.order
+        has_orders = order.has_orders  # drawn ones replace the first
+        return SharedSettings(
+            red=env.red_agent,
+            edition=env.edition,
+            max_steps=env.max_steps,
+            green=env.green,
+            scenario=env.scenarios or None,
+            scenario_per="episode",
+            order=(order.order or compliance.ALL_ORDERS[0]) if has_orders else None,
+            alignment=order.alignment_lambda if has_orders else 0.0,
+            knowledge=order.knowledge,
+            definition=order.definition,
+        )
 
     @classmethod
     def from_dict(cls, settings: Settings) -> Self:
@@ -416,7 +374,7 @@ class TrainConfig:
             ValueError: a setting is unknown, has the wrong type or a value that is not allowed.
         """
         groups = get_type_hints(cls)
-        _check_names("groups of settings", settings, groups)
+        check_names("groups of settings", settings, groups)
         defaults = cls()
         return cls(
             **{
@@ -442,7 +400,8 @@ class TrainConfig:
     def with_settings(self, **changes: Any) -> Self:
         """Copy of this configuration with other values for some settings, given by flat name."""
         places = self.flat_names()
-        _check_names("settings", changes, places)
+        changes = _rename(changes)
+        check_names("settings", changes, places)
         by_group: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             group, setting = places[name]
@@ -454,7 +413,7 @@ class TrainConfig:
 
     @property
     def sees_hosts(self) -> bool:
-        """Whether the policy's inputs are made host by host, for networks of any size."""
+        """Whether the policy's inputs are made host by host, for scenarios of any size."""
         return self.env.scenario is not None or self.ppo.network == "entity"
 
     @property
@@ -477,69 +436,52 @@ def merge_settings(base: Settings, changes: Settings) -> dict[str, dict[str, Any
 
 
 def _typed_settings(group: str, values: Any, groups: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a group from JSON values: lists become tuples."""
     if not isinstance(values, Mapping):
         raise ValueError(f"{group} must be a table of settings, got {values!r}")
     hints = get_type_hints(groups[group])
-    _check_names(f"settings of {group}", values, hints)
-    return {name: _typed(f"{group}.{name}", value, hints[name]) for name, value in values.items()}
+    given = _rename(values)
+    check_names(f"settings of {group}", given, hints)
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+    }
 
 
-def _typed(name: str, value: Any, hint: Any) -> Any:
-    """Convert a JSON value to the type of its field."""
-    if get_origin(hint) is tuple:
-        if not isinstance(value, list | tuple) or not all(type(width) is int for width in value):
-            raise ValueError(f"{name} must be a list of whole numbers, got {value!r}")
-        return tuple(value)
-    if hint is float and type(value) is int:
-        return float(value)
-    allowed = (str,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
-    if type(value) not in allowed:
-        kinds = " or ".join("null" if kind is type(None) else kind.__name__ for kind in allowed)
-        raise ValueError(f"{name} must be of type {kinds}, got {value!r}")
-    return value
+def _rename(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings under our names."""
+    for other, name in _ALIASES.items():
+        if other in settings and name in settings:
+            raise ValueError(f"{name} must be given once, got {name} and {other}")
+    return {_ALIASES.get(name, name): value for name, value in settings.items()}
 
 
-def _check_names(what: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise ValueError(f"{what} must be among {', '.join(known)}; got {', '.join(unknown)}")
-
-
-def _check_choices(group: str, config: Any) -> None:
-    """Check every setting whose type is a Literal."""
-    for name, hint in get_type_hints(type(config)).items():
-        value = getattr(config, name)
-        if get_origin(hint) is Literal and value not in get_args(hint):
-            choices = ", ".join(get_args(hint))
-            raise ValueError(f"{group}.{name} must be one of {choices}; got {value!r}")
-
-
-def _check_at_least(name: str, value: float, least: int) -> None:
-    if not least <= value < float("inf"):
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not 0 < value < float("inf"):
-        raise ValueError(f"{name} must be above 0, got {value}")
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must be from 0 to 1, got {value}")
-
-
-def parse_trackers(text: str) -> tuple[str, ...]:
-    """Names of trackers from text such as `tensorboard,wandb`; `none` stands for no tracker.
-
-    Raises:
-        ValueError: a name is unknown.
-    """
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    if names == ("none",):
-        return ()
-    for name in names:
-        if name not in TRACKERS:
-            known = f"log must be none, or one or more of {', '.join(TRACKERS)} joined by a comma"
-            raise ValueError(f"{known}; got {name!r}{suggestion(name, TRACKERS)}")
-    return names
+def _requirements(config: TrainConfig) -> tuple[tuple[str, object, str, bool, str], ...]:
+    """What is not supported yet: setting, whether it is given, what it needs, has and gets."""
+    env, ppo, features, order = config.env, config.ppo, config.features, config.order
+    game = f"{env.id} with {env.backend}"
+    native = f"{ENVIRONMENT_ID} with env.backend auto, native or ray"
+    with_orders = f"{ENVIRONMENT_ID}, or cyborg with env.backend workers"
+    local = f"{ENVIRONMENT_ID} with env.backend auto or native"
+    is_ours, sees_hosts = env.id == ENVIRONMENT_ID, config.sees_hosts
+    hosts = "env.scenario" if env.scenario is not None else "ppo.network entity"
+    flat = "the inputs of CAGE-2", not sees_hosts, hosts
+    weights = has_red_weights(env.red_agent)
+    true_critic = features.critic_inputs == "true"
+    return (
+        ("env.lengths", env.score_lengths, "CAGE-2", env.is_cage, game),
+        ("env.reward", env.reward, ENVIRONMENT_ID, is_ours, env.id),
+        ("env.red_agent with weights", weights, ENVIRONMENT_ID, is_ours, env.id),
+        ("ppo.start_bias", ppo.start_bias, "CAGE-2", env.is_cage, game),
+        ("features.belief", features.belief, "CAGE-2", env.is_cage, game),
+        ("features.critic_inputs true", true_critic, native, env.is_native, game),
+        ("features.order_input", features.order_input, "an order", order.has_orders, "none"),
+        ("order.universal", order.universal, "features.order_input", features.order_input, "none"),
+        ("order.universal", order.universal, native, env.is_native, game),
+        ("an order", order.order, with_orders, env.is_native or config.has_true_states, game),
+        (hosts, sees_hosts, local, is_ours and env.backend in ("auto", "native"), game),
+        ("features.belief", features.belief, *flat),
+        ("features.critic_inputs true", true_critic, *flat),
+        ("features.action_masking off", not features.action_masking, *flat),
+        ("an order", order.has_orders, *flat),
+        ("ppo.normalize_observations", ppo.normalize_observations, *flat),
+    )

@@ -1,26 +1,29 @@
-"""Evaluation of the policy during and after training, on seeds that training does not use."""
+"""Evaluation of the policy during and after training on seeds of its own, and early stopping."""
 
+import math
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cagepool.evaluate.load import make_policy
-from cagepool.evaluate.network_scores import spread_evenly
-from cagepool.evaluate.policy import MLP, Policy, PolicyDefender
-from cagepool.evaluate.rollout import Trial, episode_totals, game_seeds, play_steps
+from cagepool._machine import usable_cores
+from cagepool.evaluate.rollout import (
+    Trial,
+    episode_totals,
+    game_seeds,
+    play_steps,
+    spread_evenly,
+)
 from cagepool.evaluate.statistics import mean_score
-from cagepool.runs.schema import OrderScore
+from cagepool.policy import Defender, Policy
+from cagepool.runs.schema import Count, OrderScore, Outcome
 from cagepool.sim import Batch, BatchConfig
 from cagepool.sim.compliance import compliance_summary
 from cagepool.sim.names import red_class_names
-from cagepool.train.config import TrainConfig
-from cagepool.train.early_stopping import passes
-from cagepool.train.native_learner import NativeActor
-from cagepool.train.rollout import RolloutShape
-from cagepool.types import Arrays, Float32s, Float64s, Int64s
+from cagepool.train.config import OrderConfig, TrainConfig
+from cagepool.types import Arrays, Bytes, Float64s, Int64s
 
 # Seeds of the evaluation games; training and `cagepool evaluate` use others.
 PERIODIC_SEED = 0xC4EC
@@ -39,18 +42,17 @@ class PeriodicScore(NamedTuple):
 
 def evaluate_weights(config: TrainConfig, weights: Arrays) -> PeriodicScore:
     """Score and mean return of greedy episodes on seeds that training does not use."""
+    episodes, policy = config.run.n_eval_episodes, training_policy(weights, config)
     trial = Trial(
-        episodes=max(2, config.run.n_eval_episodes),
+        episodes=max(2, episodes),
         max_steps=config.env.max_steps,
         edition=config.env.edition,
         green=config.env.green,
         seed=PERIODIC_SEED,
-        scenarios=spread_evenly(config.env.scenarios, config.run.n_eval_episodes),
+        scenario=spread_evenly(config.game.scenarios, episodes),
+        layout=policy.layout,
     )
-    policy = training_policy(weights, config)
-    trial = replace(trial, layout=policy.layout)
-    defender = PolicyDefender(policy)
-    totals = [episode_totals(defender, trial, red) for red in red_class_names(config.env.red_agent)]
+    totals = [episode_totals(policy, trial, red) for red in red_class_names(config.env.red_agent)]
     scores = np.mean([by_length.mean(1) for by_length in totals], axis=0)
     returns = np.mean([by_length[:, -1] for by_length in totals], axis=0)
     return PeriodicScore(*_mean_and_error(scores), *_mean_and_error(returns))
@@ -58,9 +60,8 @@ def evaluate_weights(config: TrainConfig, weights: Arrays) -> PeriodicScore:
 
 def training_policy(weights: Arrays, config: TrainConfig) -> Policy:
     """The policy with the weights of a learner."""
-    if config.ppo.network == MLP:
-        return _NativePolicy(weights, config)
-    return make_policy(weights, config.as_dict())
+    threads = min(config.ppo.threads, usable_cores())
+    return Policy(weights, config.as_dict(), threads=threads)
 
 
 def score_of_returns(returns: list[float]) -> PeriodicScore:
@@ -90,29 +91,17 @@ def evaluate_orders(
     ]
 
 
-class _NativePolicy(Policy):
-    """MLP policy in training, computed by the core: NumPy would spin-wait on all cores."""
+class _OrderDefender(Defender):
+    """A policy that sees the order of each game, if it has that feature."""
 
-    def __init__(self, weights: Arrays, config: TrainConfig) -> None:
-        super().__init__(weights, config.as_dict())
-        shape = RolloutShape(0, 0, *self._expected_sizes(), masked=False)
-        self._actor = NativeActor(config.ppo, shape)
-        self._actor.load_weights(weights)
-
-    def forward(self, rows: Float32s) -> Float32s:
-        return self._actor.logits(rows)
-
-
-class _OrderDefender(PolicyDefender):
-    """Defender whose policy sees the order of each game, if it has that feature."""
-
-    def __init__(self, policy: Policy, order_numbers: Any) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, order_numbers: Bytes) -> None:
+        self._policy = policy
         self._order_numbers = order_numbers
+        self.act = policy.act  # type: ignore[method-assign]
 
-    def begin(self, batch: Any) -> None:
-        super().begin(batch)
-        self.policy.set_orders(self._order_numbers)
+    def begin(self, games: Any) -> None:
+        self._policy.begin(games)
+        self._policy.set_orders(self._order_numbers)
 
 
 def _evaluate_batch(
@@ -138,25 +127,13 @@ def _play_orders(
     """Total rewards, (order, episode), and counters, (order, episode, COUNTER_COUNT)."""
     trial = Trial(episodes=episodes, max_steps=config.env.max_steps, seed=ORDER_SEED)
     order_per_game = [order for order in orders for _ in range(episodes)]
-    batch = Batch(len(order_per_game), _batch_config(config, red, order_per_game))
+    game = BatchConfig.of(config.game, red=red, order=order_per_game, autoreset="disabled")
+    batch = Batch(len(order_per_game), replace(game, alignment=0.0))
     batch.reset(np.tile(game_seeds(trial, red), len(orders)))
     defender = _OrderDefender(policy, batch.orders)
     ((_, totals),) = deque(play_steps(defender, trial, batch), maxlen=1)
     shape = (len(orders), episodes)
     return totals.reshape(shape), batch.counters.reshape(*shape, -1).astype(np.int64)
-
-
-def _batch_config(config: TrainConfig, red: str, order_per_game: Sequence[str]) -> BatchConfig:
-    return BatchConfig(
-        red=red,
-        edition=config.env.edition,
-        green=config.env.green,
-        max_steps=config.env.max_steps,
-        order=order_per_game,
-        knowledge=config.order.knowledge,
-        definition=config.order.definition,
-        autoreset="disabled",
-    )
 
 
 def _order_score(totals: Float64s, counters: Int64s, config: TrainConfig) -> OrderScore:
@@ -170,3 +147,62 @@ def _order_score(totals: Float64s, counters: Int64s, config: TrainConfig) -> Ord
         **shares,
         passes=passes(summary.compliance, summary.decisions, config.order),
     )
+
+
+MIN_RISE = 0.01  # of compliance, that counts as progress
+
+
+def passes(compliance: float, decisions: float, config: OrderConfig) -> bool:
+    """Whether compliance (nan: undefined), with that many decisions per episode, passes.
+
+    A policy that fixes once per episode, at the right moment, makes one decision per episode and
+    must not pass: the decisions must exceed `min_decisions`, not equal it.
+    """
+    return compliance >= config.compliance_threshold and decisions > config.min_decisions
+
+
+@dataclass
+class EarlyStopping:
+    """Stops a training when compliance passes the threshold or no longer rises."""
+
+    best: float | None = None  # compliance that the next rise is measured from
+    stalled_updates: Count = 0
+    outcome: Outcome | None = None
+    reason: str = ""
+
+    def update(self, row: Mapping[str, float], config: OrderConfig) -> bool:
+        """Take the metrics of an update; returns whether to stop.
+
+        Updates in which no episode ended are ignored.
+        """
+        if math.isnan(row["return_mean"]):
+            return False
+        compliance, decisions = row.get("compliance", math.nan), row.get("decisions", 0.0)
+        if passes(compliance, decisions, config):
+            return self._stop(
+                "passed",
+                f"compliance {compliance:.3f} is at least {config.compliance_threshold:g}, "
+                f"with {decisions:.1f} decisions per episode",
+            )
+        if compliance >= (-math.inf if self.best is None else self.best + MIN_RISE):
+            self.best, self.stalled_updates = compliance, 0
+            return False
+        self.stalled_updates += 1
+        if self.stalled_updates < config.patience:
+            return False
+        risen = (
+            "has been undefined" if self.best is None else f"has not risen above {self.best:.3f}"
+        )
+        updates = self.stalled_updates
+        return self._stop("stalled", f"compliance {risen} by {MIN_RISE:g} for {updates} updates")
+
+    def finish(self, row: Mapping[str, float], *, enabled: bool) -> None:
+        """Set the outcome of a training that has played all episodes."""
+        if not enabled:
+            self._stop("fixed", f"all {row['episodes']:,.0f} episodes are played")
+        elif self.outcome is None:
+            self._stop("spent", f"{row['episodes']:,.0f} episodes are spent without passing")
+
+    def _stop(self, outcome: Outcome, reason: str) -> bool:
+        self.outcome, self.reason = outcome, reason
+        return True

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from cagepool.evaluate.policy import MASKED_LOGIT
+from cagepool.policy.native import MASKED_LOGIT
 from cagepool.train.learner import LossCoefficients, LossTerms, Transitions
 
 
@@ -58,7 +58,7 @@ def ppo_loss(
         The loss, and the values of `LossTerms`, (5,).
     """
     if targets.action_masks is not None:
-        logits = torch.where(targets.action_masks, logits, float(MASKED_LOGIT))
+        logits = torch.where(targets.action_masks, logits, MASKED_LOGIT)
     all_log_probs = torch.log_softmax(logits, 1)
     log_ratio = all_log_probs.gather(1, targets.actions[:, None])[:, 0] - targets.log_probs
     ratio = log_ratio.exp()

@@ -3,22 +3,28 @@
 It needs no PyTorch. Its numbers depend neither on the number of threads nor on the processor.
 """
 
-from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
 
 from cagepool import _core
+from cagepool._machine import usable_cores
 from cagepool._stages import stage
+from cagepool.policy.native import ACTIVATIONS, Parameters, layer_names
 from cagepool.train.config import PpoConfig
-from cagepool.train.initialization import actor_widths, critic_widths, initial_weights
-from cagepool.train.learner import LossCoefficients, LossTerms, RolloutValues, Transitions
-from cagepool.train.rollout import CorePolicy, Rollout, RolloutShape
+from cagepool.train.learner import (
+    LossCoefficients,
+    LossTerms,
+    RolloutValues,
+    Transitions,
+    actor_widths,
+    critic_widths,
+    initial_weights,
+)
+from cagepool.train.rollout import Actor, CorePolicy, Rollout, RolloutShape
 from cagepool.types import Arrays, Bytes, Float32s, Int64s
 
-_ACTIVATIONS = {"tanh": _core.Activation.TANH, "relu": _core.Activation.RELU}
 _MOMENTS = ("exp_avg", "exp_avg_sq")
-_CACHE_LINE_FLOATS = 16
 
 
 class NativeLearner:
@@ -32,8 +38,8 @@ class NativeLearner:
         self._core: _core.MlpLearner | None = _core.MlpLearner(
             actor=actor,
             critic=critic,
-            activation=_ACTIVATIONS[config.activation],
-            threads=config.threads,
+            activation=ACTIVATIONS[config.activation],
+            threads=_threads(config),
         )
         names = [*layer_names("actor", actor), *layer_names("critic", critic)]
         self._parameters = Parameters(names, self._core.layers, self._core.size)
@@ -105,11 +111,7 @@ class NativeLearner:
         return result
 
     def load_arrays(self, arrays: Arrays) -> None:
-        """Load weights and Adam state from the arrays of a checkpoint.
-
-        Raises:
-            ValueError: an array is missing, has another shape, or has numbers that are not finite.
-        """
+        """Load weights and Adam state from the arrays of a checkpoint."""
         self._parameters.load(arrays)
         for moment, parameters in self._moments.items():
             parameters.load(arrays, f"adam.{moment}.")
@@ -132,21 +134,16 @@ class NativeLearner:
         return values
 
 
-class NativeActor:
+class NativeActor(Actor):
     """Actor of rollouts: forward pass and sampling in one call."""
-
-    @property
-    def state(self) -> Float32s | None:
-        """None: MLPs have no recurrent state."""
-        return None
 
     def __init__(self, config: PpoConfig, shape: RolloutShape) -> None:
         """Create networks for rollouts of this shape."""
         widths = actor_widths(config, shape)
         core = _core.MlpActor(
             widths=widths,
-            activation=_ACTIVATIONS[config.activation],
-            threads=1 if config.overlap else config.threads,  # an update at the same time has them
+            activation=ACTIVATIONS[config.activation],
+            threads=1 if config.overlap else _threads(config),  # the update has them
         )
         self._core: _core.MlpActor | None = core
         self._parameters = Parameters(layer_names("actor", widths), core.layers, core.size)
@@ -185,12 +182,6 @@ class NativeActor:
                 self._parameters.flat, features, masks, uniforms, actions, log_probs
             )
 
-    def load_state(self, state: Float32s) -> None:
-        """Do nothing: MLPs have no recurrent state."""
-
-    def reset(self, env_ids: Int64s) -> None:
-        """Do nothing: MLPs have no recurrent state."""
-
     def close(self) -> None:
         """Stop the threads."""
         self._core = None
@@ -202,52 +193,9 @@ class NativeActor:
         return self._core
 
 
-class Parameters:
-    """Flat parameters in the layout of the core, with views of each array by name."""
-
-    def __init__(
-        self, names: Sequence[str], layers: Sequence[tuple[int, int, int, int]], size: int
-    ) -> None:
-        """Allocate zeros; `layers` has offset, inputs, outputs and stride per layer."""
-        self._layout = names, layers, size
-        self.flat = _aligned_zeros(size)
-        self._views: dict[str, Float32s] = {}
-        for name, (offset, inputs, outputs, stride) in zip(names, layers, strict=True):
-            end = offset + inputs * stride
-            weights = self.flat[offset:end].reshape(inputs, stride)
-            self._views[f"{name}.weight"] = weights[:, :outputs].T
-            self._views[f"{name}.bias"] = self.flat[end : end + outputs]
-
-    def arrays(self) -> Arrays:
-        """Copies of the arrays: weights, (outputs, inputs), and biases."""
-        return {name: view.copy(order="C") for name, view in self._views.items()}
-
-    def load(self, arrays: Arrays, prefix: str = "") -> None:
-        """Copy arrays by name.
-
-        Raises:
-            ValueError: an array is missing, has another shape, or has numbers that are not finite.
-        """
-        for name, view in self._views.items():
-            array = arrays.get(prefix + name)
-            if array is None or array.shape != view.shape:
-                given = "none" if array is None else array.shape
-                raise ValueError(
-                    f"the weights {prefix}{name} must have shape {view.shape}, got {given}"
-                )
-            if not np.isfinite(array).all():
-                raise ValueError(f"the weights {prefix}{name} must be finite numbers")
-        for name, view in self._views.items():
-            view[:] = arrays[prefix + name]
-
-    def zeros_like(self) -> "Parameters":
-        """Zeros in the same layout."""
-        return Parameters(*self._layout)
-
-
-def layer_names(network: str, widths: Sequence[int]) -> list[str]:
-    """Names of the layers, numbered as in PyTorch's `Sequential`, where activations count too."""
-    return [f"{network}.{2 * layer}" for layer in range(len(widths) - 1)]
+def _threads(config: PpoConfig) -> int:
+    """Threads that have a core; fewer give the same numbers."""
+    return min(config.threads, usable_cores())
 
 
 class _Minibatch(TypedDict):
@@ -284,10 +232,3 @@ def _minibatch(
         "clip_range_vf": coefficients.clip_range_vf,
         "ent_coef": coefficients.ent_coef,
     }
-
-
-def _aligned_zeros(size: int) -> Float32s:
-    """Zeros that start at a cache line: vectors that straddle two lines load slower."""
-    zeros = np.zeros(size + _CACHE_LINE_FLOATS, np.float32)
-    start = -zeros.ctypes.data // zeros.itemsize % _CACHE_LINE_FLOATS
-    return zeros[start : start + size]

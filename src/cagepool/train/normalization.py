@@ -9,13 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from cagepool.evaluate.policy import (
+from cagepool.policy.policy import (
     FEATURE_DEVIATION,
     FEATURE_MEAN,
     feature_moments,
     normalize_features,
 )
-from cagepool.train.rollout import Actor, Rollout
+from cagepool.train.config import PpoConfig
+from cagepool.train.rollout import Actor, Rollout, RolloutShape
 from cagepool.types import Arrays, Bytes, Float32s, Float64s, Int64s
 
 MIN_DEVIATION = 1e-4  # a constant feature stays 0 instead of being divided by 0
@@ -114,18 +115,13 @@ class RewardNormalizer:
         return normalized
 
 
-class NormalizedActor:
+class NormalizedActor(Actor):
     """Actor that normalizes features by the moments among its weights."""
 
     def __init__(self, actor: Actor) -> None:
         """Wrap an actor."""
         self._actor = actor
         self._moments: tuple[Float32s, Float32s] | None = None
-
-    @property
-    def core_policy(self) -> None:
-        """None: the core cannot play it."""
-        return None
 
     @property
     def state(self) -> Float32s | None:
@@ -176,14 +172,16 @@ class NormalizedActor:
 
 
 class Normalization:
-    """The normalizers of a run, as far as it has them."""
+    """Feature and reward normalization; either may be off."""
 
-    def __init__(
-        self, features: FeatureNormalizer | None, rewards: RewardNormalizer | None
-    ) -> None:
-        """Take the normalizers; None: that quantity is not normalized."""
-        self._features = features
-        self._rewards = rewards
+    def __init__(self, config: PpoConfig, shape: RolloutShape) -> None:
+        """Create the normalizers that a configuration asks for."""
+        self._features = (
+            FeatureNormalizer(shape.features) if config.normalize_observations else None
+        )
+        self._rewards = (
+            RewardNormalizer(shape.n_envs, config.gamma) if config.normalize_returns else None
+        )
 
     def weights(self) -> Arrays:
         """What the policy needs to play, by its names in a checkpoint."""
@@ -211,11 +209,7 @@ class Normalization:
         return arrays
 
     def load_arrays(self, arrays: Arrays) -> None:
-        """Restore the state in a checkpoint.
-
-        Raises:
-            ValueError: an array has another shape.
-        """
+        """Restore the state in a checkpoint."""
         if self._features is not None:
             self._features.moments.load_array(arrays["normalizer.features"])
         if self._rewards is not None:

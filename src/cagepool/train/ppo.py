@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from cagepool._optional import require
 from cagepool._stages import stage
-from cagepool.evaluate.trained_networks import TrainedNetworks
+from cagepool.policy.policy import TrainedScenarios
 from cagepool.scenarios import CAGE2
 from cagepool.train.collectors import CollectedRollout, Collector, LocalCollector, SeedStreams
 from cagepool.train.config import PpoConfig, TrainConfig
-from cagepool.train.initialization import set_start_biases, start_biases
 from cagepool.train.learner import (
     Learner,
     LossCoefficients,
@@ -23,9 +22,12 @@ from cagepool.train.learner import (
     Sequences,
     Transitions,
     mean_terms,
+    set_start_biases,
+    start_biases,
 )
-from cagepool.train.make_learner import make_learner, make_normalization
-from cagepool.train.rollout import FinishedEpisodes, Rollout, State
+from cagepool.train.native_learner import NativeLearner
+from cagepool.train.normalization import Normalization
+from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State
 from cagepool.types import Arrays, Bools, Float32s, Int64s
 
 Number = TypeVar("Number", bound=np.generic)
@@ -68,20 +70,20 @@ class Trainer:
         self.number = 0
         self.episodes = 0  # ended in the rollouts of all updates so far
         self.collector = _make_collector(config)
-        self._networks = self.collector.networks
+        self._scenarios = self.collector.scenarios
         seeds = SeedStreams.from_seed(config.run.seed)
         weights_seed = int(seeds.weights.generate_state(1)[0])
         self.learner = make_learner(config.ppo, self.collector.shape, weights_seed)
         biases = start_biases(config, self.collector.shape)
         if biases is not None:
             set_start_biases(self.learner, biases, self.collector.shape)
-        self.normalization = make_normalization(config.ppo, self.collector.shape)
+        self.normalization = Normalization(config.ppo, self.collector.shape)
         self.ppo = Ppo(self.learner, config.ppo, np.random.default_rng(seeds.shuffles))
 
     def weights(self) -> Arrays:
         """What the policy needs to play: weights and, if normalized, moments of its inputs."""
-        networks = {} if self._networks is None else self._networks.to_arrays()
-        return self.learner.weights() | self.normalization.weights() | networks
+        scenarios = {} if self._scenarios is None else self._scenarios.to_arrays()
+        return self.learner.weights() | self.normalization.weights() | scenarios
 
     def updates(self) -> Iterator[Update]:
         """Train until all episodes have ended; yields after every update."""
@@ -123,17 +125,13 @@ class Trainer:
         arrays, state = self.collector.state()
         shuffle_rng = self.ppo.rng.bit_generator.state
         state = {**state, "update": self.number, "shuffle_rng": shuffle_rng}
-        networks = {} if self._networks is None else self._networks.to_arrays()
+        scenarios = {} if self._scenarios is None else self._scenarios.to_arrays()
         learned = {**self.learner.arrays(), **self.normalization.arrays()}
-        return {**arrays, **learned, **networks}, state
+        return {**arrays, **learned, **scenarios}, state
 
     def restore(self, arrays: Arrays, state: State) -> None:
-        """Continue from a saved state; a rollout that was pending is collected again.
-
-        Raises:
-            ValueError: the scenarios have changed.
-        """
-        if TrainedNetworks.from_arrays(arrays) != self._networks:
+        """Continue from a saved state; a rollout that was pending is collected again."""
+        if TrainedScenarios.from_arrays(arrays) != self._scenarios:
             raise ValueError(
                 f"the scenarios {self.config.env.scenario or CAGE2.name} have changed since the "
                 "start of the run"
@@ -300,3 +298,18 @@ def _make_collector(config: TrainConfig) -> Collector:
         from cagepool.train.ray.collector import RayCollector  # noqa: PLC0415 - slow import
 
         return RayCollector(config)
+
+
+def make_learner(config: PpoConfig, shape: RolloutShape, seed: int) -> Learner:
+    """Create the learner of a configuration, with weights drawn from the seed.
+
+    By default the native one for MLPs on the CPU.
+    """
+    fits = config.network == "mlp" and config.device in ("auto", "cpu")
+    if config.learner == "native" or (config.learner == "auto" and fits):
+        return NativeLearner(config, shape, seed)
+    what = f"learner torch (network {config.network}, device {config.device})"
+    with require(what, "train", "torch"):
+        from cagepool.train.torch_learner import TorchLearner  # noqa: PLC0415 - slow import
+
+        return TorchLearner(config, shape, seed)

@@ -27,8 +27,8 @@ _SCORE: Settings = {
     },
 }
 
-# The same objective for networks of any size, which have no belief.
-_NETWORKS: Settings = {
+# The same objective for scenarios of any size, which have no belief.
+_SCENARIOS: Settings = {
     "env": {
         "n_envs": 256,
         "lengths": "30,50,100",
@@ -58,7 +58,7 @@ PRESETS: Mapping[str, Settings] = {
             "run": {"total_episodes": 400_000, "n_evals": 40, "n_eval_episodes": 2000},
         },
     ),
-    "networks": _NETWORKS,
+    "scenarios": _SCENARIOS,
 }
 
 

@@ -2,30 +2,36 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
 
 import msgspec
 import numpy as np
 
 from cagepool import runs
 from cagepool._stages import stage
-from cagepool.runs.schema import TrainingState, WorkflowFile
-from cagepool.sim import orders
+from cagepool.runs.schema import Count, TrainingState, WorkflowFile
+from cagepool.sim import compliance
 from cagepool.train.config import DEFAULT_TRACKERS, TrainConfig
-from cagepool.train.early_stopping import EarlyStopping
 from cagepool.train.evaluation import (
+    EarlyStopping,
     evaluate_orders,
     evaluate_weights,
     score_of_returns,
     training_policy,
 )
-from cagepool.train.logging import ResumePoint, Row, RunLogger
 from cagepool.train.ppo import Trainer, Update
-from cagepool.train.tracking import Callback, CallbackList, NullCallback, open_trackers
+from cagepool.train.tracking import (
+    Callback,
+    CallbackList,
+    NullCallback,
+    ResumePoint,
+    Row,
+    RunLogger,
+    open_trackers,
+)
 
 # Errors of arrays and values that do not fit the trainer.
 _RESTORE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -36,37 +42,12 @@ class Progress:
     """State of a run that is not in the trainer."""
 
     seconds: float = 0.0
-    evaluated_episodes: int = 0  # episodes played at the last evaluation
+    evaluated_episodes: Count = 0  # episodes played at the last evaluation
     best_score: float | None = None
-    evals_since_best: int = 0
+    evals_since_best: Count = 0
     stop_reason: str = ""  # why the run ended before its last episode; empty if it did not
     returns: list[float] = field(default_factory=list)  # since the last evaluation
     early_stopping: EarlyStopping = field(default_factory=EarlyStopping)
-
-    def as_dict(self) -> dict[str, Any]:
-        """State by its names in a checkpoint."""
-        return {
-            "seconds": self.seconds,
-            "checked": self.evaluated_episodes,
-            "best": self.best_score,
-            "evals_since_best": self.evals_since_best,
-            "stop_reason": self.stop_reason,
-            "returns": self.returns,
-            "gate": self.early_stopping.as_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Restore the state in a checkpoint."""
-        return cls(
-            seconds=state["seconds"],
-            evaluated_episodes=state["checked"],
-            best_score=state["best"],
-            evals_since_best=state.get("evals_since_best", 0),
-            stop_reason=state.get("stop_reason", ""),
-            returns=list(state["returns"]),
-            early_stopping=EarlyStopping.from_dict(state.get("gate", {})),
-        )
 
 
 def train(
@@ -121,7 +102,7 @@ def _resume(run: runs.Run, trainer: Trainer) -> tuple[Progress, ResumePoint | No
         if state.episodes > trainer.config.run.total_episodes:
             raise ValueError(f"it has played {state.episodes} episodes")
         trainer.restore(checkpoint.arrays, checkpoint.state)
-        progress = Progress.from_dict(checkpoint.state["progress"])
+        progress = msgspec.convert(state.progress, Progress)
     except _RESTORE_ERRORS as error:
         raise ValueError(f"{checkpoint.path} does not fit its run: {error}") from error
     return progress, ResumePoint(trainer.number, state.steps)
@@ -147,12 +128,12 @@ def _write_outcome(run: runs.Run, trainer: Trainer, early_stopping: EarlyStoppin
     policy = training_policy(trainer.weights(), config)
     (score,) = evaluate_orders(policy, config, [order], config.order.n_eval_episodes)
     workflow = WorkflowFile(
-        order=">".join(orders.parse_order(order)),
+        order=">".join(compliance.parse_order(order)),
         outcome=early_stopping.outcome,
         reason=early_stopping.reason,
         **msgspec.structs.asdict(score),
     )
-    runs.write_workflow(run.path, workflow)
+    runs.write_model(run.path / runs.WORKFLOW, workflow)
 
 
 def _check_finite(update: Update) -> None:
@@ -271,7 +252,7 @@ class _Runner:
                 arrays,
                 {
                     **state,
-                    "progress": self._progress.as_dict(),
+                    "progress": asdict(self._progress),
                     "finished": finished,
                     **(outcome if stopping.outcome is not None else {}),
                 },

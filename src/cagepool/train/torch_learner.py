@@ -12,7 +12,7 @@ from torch import nn
 
 from cagepool import _core
 from cagepool._stages import stage
-from cagepool.networks import (
+from cagepool.policy.networks import (
     SIZES,
     EntityNetwork,
     MlpNetwork,
@@ -25,16 +25,18 @@ from cagepool.networks import (
     state_size,
 )
 from cagepool.train.config import PpoConfig
-from cagepool.train.initialization import actor_widths, critic_widths, initial_weights
 from cagepool.train.learner import (
     LossCoefficients,
     LossTerms,
     RolloutValues,
     Sequences,
     Transitions,
+    actor_widths,
+    critic_widths,
+    initial_weights,
 )
 from cagepool.train.loss import LossTargets, loss_terms, ppo_loss
-from cagepool.train.rollout import Rollout, RolloutShape, Truncation
+from cagepool.train.rollout import Actor, Rollout, RolloutShape, Truncation
 from cagepool.types import Arrays, Bools, Bytes, Float32s, Int64s
 
 ADAM_BETAS = (0.9, 0.999)
@@ -287,7 +289,7 @@ class _DeviceBatch:
         )
 
 
-class TorchActor:
+class TorchActor(Actor):
     """Actor with a copy of the network; actions are sampled on the CPU."""
 
     def __init__(self, config: PpoConfig, shape: RolloutShape) -> None:
@@ -296,11 +298,6 @@ class TorchActor:
         network = make_network(config.network, network_spec(config, shape))
         self._network = network.eval().to(self._device)
         self._state = torch.zeros(shape.n_envs, state_size(network), device=self._device)
-
-    @property
-    def core_policy(self) -> None:
-        """None: the core cannot play it."""
-        return None
 
     @property
     def state(self) -> Float32s | None:
@@ -348,9 +345,6 @@ class TorchActor:
         """Clear the recurrent state of environments whose episode ended."""
         if self._state.shape[1]:
             self._state[_to_tensor(env_ids, self._device)] = 0
-
-    def close(self) -> None:
-        """Do nothing: there are no threads."""
 
 
 class FlatParameters:
@@ -406,11 +400,7 @@ class Adam:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name; `auto` is a GPU if there is one, else the CPU.
-
-    Raises:
-        ValueError: PyTorch does not know the name, or cannot use the device.
-    """
+    """The device of that name; `auto` is a GPU if there is one, else the CPU."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")

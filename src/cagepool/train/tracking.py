@@ -1,4 +1,4 @@
-"""Callbacks and trackers of a run: TensorBoard, and Weights & Biases (W&B).
+"""Tables, callbacks and trackers of a run: CSV files, TensorBoard, and Weights & Biases (W&B).
 
 Trackers log under the names that the dashboards of Stable-Baselines3 and CleanRL use, over the
 number of environment steps; docs/tracking.md lists the names.
@@ -10,16 +10,126 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
+import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
 from cagepool import _optional, runs
-from cagepool.runs.schema import METRICS_COLUMNS, PROGRESS_COLUMNS
-from cagepool.train.logging import ResumePoint, Row
+from cagepool.runs.schema import EVALUATIONS_COLUMNS, METRICS_COLUMNS, PROGRESS_COLUMNS
+from cagepool.sim.compliance import compliance_summary, episode_compliance
+from cagepool.train.config import OrderConfig
+from cagepool.train.evaluation import PeriodicScore
+from cagepool.train.ppo import Update
+from cagepool.train.rollout import FinishedEpisodes
+
+Row: TypeAlias = dict[str, float]
+
+
+class ResumePoint(NamedTuple):
+    """Progress of a run at the checkpoint from which it resumes."""
+
+    update: int
+    steps: int
+
+
+class RunLogger:
+    """Writes one row per update and per evaluation, from the start or the point of resumption."""
+
+    def __init__(
+        self, run: runs.Run, order: OrderConfig, resumed_at: ResumePoint | None = None
+    ) -> None:
+        """Open the files; a resumed run drops what it wrote after its checkpoint."""
+        self._order = order
+        last_update = None if resumed_at is None else resumed_at.update
+        tables = {runs.METRICS: METRICS_COLUMNS, runs.EVALUATIONS: EVALUATIONS_COLUMNS}
+        with ExitStack() as stack:  # closes the first files if a later one is damaged
+            self._metrics, self._evaluations = (
+                stack.enter_context(
+                    closing(runs.TableWriter(run.path / name, columns, last_update=last_update))
+                )
+                for name, columns in tables.items()
+            )
+            self._files = stack.pop_all()
+
+    def log_update(self, update: Update, seconds: float, other_seconds: float) -> Row:
+        """Write the metrics of an update; returns its row."""
+        row = _update_row(update) | _compliance_row(update.finished, self._order)
+        row |= {"seconds": seconds, "other_seconds": other_seconds}
+        self._metrics.append(row)
+        return row
+
+    def log_evaluation(self, row: Row, score: PeriodicScore, *, is_best: bool) -> Row:
+        """Write the evaluation after the update of that row; returns the row of the evaluation."""
+        progress = {name: row[name] for name in PROGRESS_COLUMNS}
+        scores = {**progress, **score._asdict(), "best": float(is_best)}
+        self._evaluations.append(scores)
+        return scores
+
+    def sync(self) -> None:
+        """Write the tables to the disk, before a checkpoint that continues them."""
+        self._metrics.sync()
+        self._evaluations.sync()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._files.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _update_row(update: Update) -> Row:
+    returns, lengths = update.finished.returns, update.finished.lengths
+    shaped_returns = update.finished.shaped_returns
+    stats = update.stats
+    return {
+        "update": update.number,
+        "episodes": update.episodes,
+        "steps": update.steps,
+        "return_mean": float(np.mean(returns)) if returns else np.nan,
+        "return_std": float(np.std(returns)) if returns else np.nan,
+        "shaped_return_mean": float(np.mean(shaped_returns)) if shaped_returns else np.nan,
+        "length_mean": float(np.mean(lengths)) if lengths else np.nan,
+        "policy_loss": stats.loss.policy,
+        "value_loss": stats.loss.value,
+        "entropy": stats.loss.entropy,
+        "kl": stats.loss.kl,
+        "clip_fraction": stats.loss.clip_fraction,
+        "explained_variance": stats.explained_variance,
+        "gradient_norm": stats.gradient_norm,
+        "learning_rate": stats.learning_rate,
+        "staleness": update.staleness,
+        "replaced": update.replaced_actors,
+        "collect_seconds": update.collect_seconds,
+        "wait_seconds": update.wait_seconds,
+        "update_seconds": update.update_seconds,
+    }
+
+
+def _compliance_row(finished: FinishedEpisodes, order: OrderConfig) -> Row:
+    """Compliance of the episodes that ended; `alignment_mean` is their mean alignment reward."""
+    if not len(finished.counters):
+        return {}
+    shares = episode_compliance(finished.counters, undefined=0.0)
+    summary = compliance_summary(finished.counters, order.definition)
+    return {
+        "alignment_mean": order.alignment_lambda * float(shares.mean()),
+        "compliance": summary.compliance,
+        "coverage": summary.coverage,
+        "decisions": summary.decisions,
+        "fixes": summary.fixes,
+        "wasted_fixes": summary.wasted_fixes,
+        "wasted_fixes_per_episode": summary.wasted_fixes / summary.episodes,
+    }
+
 
 UPDATE_NAMES = {  # by column of metrics.csv: in Stable-Baselines3, in CleanRL
     "return_mean": ("rollout/ep_rew_mean", "charts/episodic_return"),
@@ -32,7 +142,7 @@ UPDATE_NAMES = {  # by column of metrics.csv: in Stable-Baselines3, in CleanRL
     "explained_variance": ("train/explained_variance", "losses/explained_variance"),
     "learning_rate": ("train/learning_rate", "charts/learning_rate"),
 }
-EVALUATION_NAMES = {  # by column of checks.csv
+EVALUATION_NAMES = {  # by column of evaluations.csv
     "return_mean": "eval/mean_reward",
     "return_error": "eval/standard_error",
     "score": "eval/score",
@@ -46,7 +156,7 @@ class Callback(Protocol):
         """Receive the metrics of an update: a row of `metrics.csv`."""
 
     def on_evaluation(self, scores: Row, /) -> None:
-        """Receive the scores of a periodic evaluation: a row of `checks.csv`."""
+        """Receive the scores of a periodic evaluation: a row of `evaluations.csv`."""
 
 
 class NullCallback:
@@ -116,45 +226,20 @@ def _defined(fields: Mapping[str, float]) -> dict[str, float]:
 def open_trackers(
     names: Iterable[str], run: runs.Run, resumed_at: ResumePoint | None
 ) -> list[Tracker]:
-    """Open the trackers of these names, `tensorboard` or `wandb`.
-
-    Raises:
-        ValueError: W&B refuses to start.
-        ImportError: a library is not installed.
-    """
+    """Open the trackers of these names, `tensorboard` or `wandb`."""
+    first_dropped = None if resumed_at is None else resumed_at.steps + 1
     makers: dict[str, Callable[[], Tracker]] = {
-        "tensorboard": lambda: TensorBoardTracker(run, resumed_at),
+        "tensorboard": lambda: TensorBoardTracker(run.path, first_dropped),
         "wandb": lambda: WandbTracker(run),
     }
     return [makers[name]() for name in names]
 
 
 class TensorBoardTracker:
-    """Writes a TensorBoard event file into the run folder."""
-
-    def __init__(self, run: runs.Run, resumed_at: ResumePoint | None = None) -> None:
-        """Open a new file; a resumed run drops what it wrote after its checkpoint."""
-        first_dropped = None if resumed_at is None else resumed_at.steps + 1
-        self._writer = TensorBoardWriter(run.path, first_dropped)
-
-    def on_update(self, row: Row) -> None:
-        """Write the metrics of an update."""
-        self._writer.add_scalars(update_fields(row), int(row["steps"]))
-
-    def on_evaluation(self, scores: Row) -> None:
-        """Write the scores of an evaluation."""
-        self._writer.add_scalars(evaluation_fields(scores), int(scores["steps"]))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._writer.close()
-
-
-class TensorBoardWriter:
     """TensorBoard event file in a run folder.
 
     TensorBoard's own writer opens the file per value, in a thread that dies when the disk is full.
-    This writer writes the values of a step at once, and a write error reaches the caller.
+    This one writes the values of a step at once, and a write error reaches the caller.
     """
 
     def __init__(self, folder: Path, first_dropped: int | None = None) -> None:
@@ -166,6 +251,14 @@ class TensorBoardWriter:
         if first_dropped is not None:
             restart = SessionLog(status=SessionLog.START)
             self._write(Event(wall_time=time.time(), step=first_dropped, session_log=restart))
+
+    def on_update(self, row: Row) -> None:
+        """Write the metrics of an update."""
+        self.add_scalars(update_fields(row), int(row["steps"]))
+
+    def on_evaluation(self, scores: Row) -> None:
+        """Write the scores of an evaluation."""
+        self.add_scalars(evaluation_fields(scores), int(scores["steps"]))
 
     def add_scalars(self, values: Mapping[str, float], step: int) -> None:
         """Write the values of a step by their tags."""
@@ -187,11 +280,7 @@ class WandbTracker:
     """
 
     def __init__(self, run: runs.Run) -> None:
-        """Start or continue the W&B run.
-
-        Raises:
-            ValueError: W&B refuses to start, for instance without an account.
-        """
+        """Start or continue the W&B run."""
         with _optional.require("the tracker wandb", "wandb", "wandb"):
             import wandb  # noqa: PLC0415 - takes seconds
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+from tests.environment import LIMIT_S
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -41,7 +43,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def all_end(pids: list[int], limit_s: float = 60) -> bool:
+def all_end(pids: list[int], limit_s: float = LIMIT_S) -> bool:
     """Whether all processes end within the limit."""
     deadline_s = monotonic() + limit_s
     while any(map(is_alive, pids)):

@@ -13,7 +13,7 @@ from cagepool import make_vec
 from cagepool.envs.workers import pool
 from cagepool.envs.workers.pool import PoolConfig
 from cagepool.errors import EnvironmentFault
-from tests.environment import environ_without_coverage
+from tests.environment import LIMIT_S, environ_without_coverage
 from tests.envs.workers.toy_envs import Checksummed
 
 pytestmark = pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_caller_may_have_closed_standard_streams(streams: str) -> None:
         ["sh", "-c", f'exec "$0" -c "$1" {streams}', sys.executable, PROGRAM],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=LIMIT_S,
         check=False,
         env={**environ_without_coverage(), "PYTHONPATH": ":".join(sys.path)},
     )

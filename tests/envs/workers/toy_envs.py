@@ -153,9 +153,18 @@ def kill_oneself(_: "Faulty") -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+HANGS_VARIABLE = "CAGEPOOL_TEST_HANGS"  # folder where a hung process leaves its id
+
+
+def note_hang() -> None:
+    if HANGS_VARIABLE in os.environ:
+        Path(os.environ[HANGS_VARIABLE], str(os.getpid())).touch()
+
+
 def never_return(_: "Faulty") -> None:
+    note_hang()
     while True:
-        time.sleep(0.01)
+        time.sleep(1)
 
 
 def leave_python(_: "Faulty") -> None:
@@ -198,11 +207,13 @@ def info_for_workers_only(env: "Faulty") -> None:
     env.info = {"object": LoadedBy(load_in_process, os.getpid())}
 
 
-def close_pipes(_: "Faulty") -> None:
+def close_pipes(env: "Faulty") -> None:
     os.closerange(3, 256)
+    never_return(env)  # else the worker is in its next environment when its end is noticed
 
 
 def hold_gil(_: "Faulty") -> None:
+    note_hang()
     ctypes.PyDLL(None).pause()
 
 

@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from cagepool.cli import main
 from cagepool.evaluate.rollout import Trial, play_steps
-from cagepool.integrations.rllib import MODULE_FOLDER, ppo_config, resolve_checkpoint
+from cagepool.integrations.rllib import MODULE_FOLDER, load_checkpoint, ppo_config
 from cagepool.sim import Batch, BatchConfig
 
 GAMES = 3
@@ -54,7 +54,7 @@ def test_a_checkpoint_plays_as_its_module_did_in_rllib(use_lstm: bool, tmp_path:
 
     batch = Batch(GAMES, BatchConfig(max_steps=30, autoreset="disabled"))
     batch.reset(np.random.SeedSequence(SEED).generate_state(GAMES).astype(np.uint64))
-    *_, (_, totals) = play_steps(resolve_checkpoint(tmp_path).defender, Trial(max_steps=30), batch)
+    *_, (_, totals) = play_steps(load_checkpoint(tmp_path), Trial(max_steps=30), batch)
 
     assert np.round([one.get_return() for one in episodes], 1).tolist() == totals.tolist()
 
@@ -122,7 +122,7 @@ def test_a_policy_that_cannot_play_as_it_is_is_refused(
     folder = saved(config(), tmp_path)
 
     with pytest.raises(ValueError, match=sentence):
-        resolve_checkpoint(folder)
+        load_checkpoint(folder)
 
 
 def _filter(*_: Any) -> Any:

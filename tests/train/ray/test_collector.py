@@ -47,7 +47,7 @@ def results_of(path: Path) -> dict[str, Any]:
     assert last.state["finished"]
     return {
         "metrics": metrics,
-        "checks": table_without_times(path / runs.CHECKS),
+        "checks": table_without_times(path / runs.EVALUATIONS),
         "learner": as_bytes(learner),
     }
 

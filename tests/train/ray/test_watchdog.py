@@ -16,10 +16,10 @@ import pytest
 from cagepool import runs
 from cagepool.cli.main import run as command
 from cagepool.train.ray import watchdog
+from tests.environment import LIMIT_S
 from tests.train.run_results import table_without_times
 from tests.train.short_runs import SHORT, create_run, train_run
 
-SECONDS = 120.0  # for a busy machine
 REPORT = "cagepool: the run had to stop: {}its Ray node died; resume with: it\n"
 
 
@@ -103,8 +103,8 @@ print("closed", flush=True)
 
     def outcome(self) -> tuple[int, str, str]:
         """Exit code and outputs, after the end of the driver and of its watchdog."""
-        code = self.process.wait(SECONDS)
-        output, errors = self.process.communicate(timeout=SECONDS)
+        code = self.process.wait(LIMIT_S)
+        output, errors = self.process.communicate(timeout=LIMIT_S)
         return code, output, errors
 
 
@@ -117,6 +117,21 @@ def test_a_killed_driver_is_reported_and_its_cluster_killed(
 
     assert driver.outcome() == (-signal.SIGKILL, "", REPORT.format("its process was killed, or "))
     assert (ours.is_alive, other.is_alive) == (False, True)
+
+
+def test_a_process_that_only_reads_a_log_of_the_cluster_is_left_alone(
+    session: Path, start: Callable[..., StandIn]
+) -> None:
+    ours = start(session)
+    driver = Driver(session)
+    with (session / "worker.out").open("rb") as log:
+        reader = subprocess.Popen(["sleep", "600"], stdin=log)
+    driver.process.kill()
+    driver.outcome()
+    assert not ours.is_alive
+    assert reader.poll() is None
+    reader.kill()
+    reader.wait()
 
 
 def test_a_terminated_driver_reports_it(capfd: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +217,7 @@ def end_training(run: runs.Run, victim: Callable[[int], int], number: int) -> tu
     cluster = children_of(driver.pid)
     cluster += children_of(raylet_of(driver.pid))
     os.kill(victim(driver.pid), number)
-    _, errors = driver.communicate(timeout=SECONDS)
+    _, errors = driver.communicate(timeout=LIMIT_S)
 
     remedy = f"resume from the last checkpoint with: cagepool train --resume {run.path}"
     report = re.fullmatch(rf"cagepool: the run had to stop: (.*); {re.escape(remedy)}\n", errors)
@@ -213,7 +228,7 @@ def end_training(run: runs.Run, victim: Callable[[int], int], number: int) -> tu
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

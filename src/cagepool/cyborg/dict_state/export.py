@@ -5,9 +5,6 @@ from ipaddress import IPv4Address, IPv4Network
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
-from cagepool import _core
 from cagepool.cyborg.dict_state.enumerations import (
     Architecture,
     OperatingSystemType,
@@ -67,9 +64,6 @@ def true_state_dict(batch: Batch, game: int) -> Entry:
     * The connections of the `RedAbstractSession` list all successful exploits of the episode; in
       CybORG a Restore of the entry host empties that list.
     * A decoy has the account of blue's first session on the host; CybORG draws one of several.
-
-    Raises:
-        IndexError: there is no such game.
     """
     builder = _DictBuilder(batch, game)
     hosts = {name: builder.host(host) for host, name in enumerate(builder.scenario.hosts)}
@@ -84,38 +78,22 @@ class RedSession(NamedTuple):
     alive: bool
     privileged: bool
     ssh: bool
-    exploit: str | None  # that opened it; None in games of CAGE-2, whose log does not say it
+    exploit: str | None  # that opened it; None where the log does not say it
 
 
 def session_log(batch: Batch, game: int) -> list[RedSession]:
     """Sessions that red opened in the episode, in the order of their numbers."""
-    log = batch.core.session_log(game)
-    if isinstance(batch.core, _core.ScenarioBatch):
-        words = np.frombuffer(log, np.uint16).tolist()
-        return [_scenario_session(number, word) for number, word in enumerate(words, start=1)]
-    return [_cage2_session(number, word) for number, word in enumerate(log, start=1)]
-
-
-def _cage2_session(number: int, word: int) -> RedSession:
-    return RedSession(
-        number,
-        host=word & _core.SESSION_HOST,
-        alive=bool(word & _core.SESSION_ALIVE),
-        privileged=bool(word & _core.SESSION_PRIVILEGED),
-        ssh=bool(word & _core.SESSION_SSH),
-        exploit=None,
-    )
-
-
-def _scenario_session(number: int, word: int) -> RedSession:
-    return RedSession(
-        number,
-        host=word & _core.SCENARIO_SESSION_HOST,
-        alive=bool(word & _core.SCENARIO_SESSION_ALIVE),
-        privileged=bool(word & _core.SCENARIO_SESSION_PRIVILEGED),
-        ssh=bool(word & _core.SCENARIO_SESSION_SSH),
-        exploit=EXPLOITS[word >> _core.SCENARIO_SESSION_EXPLOIT_SHIFT & 7],
-    )
+    return [
+        RedSession(
+            number,
+            host=int(session["host"]),
+            alive=bool(session["alive"]),
+            privileged=bool(session["privileged"]),
+            ssh=bool(session["ssh"]),
+            exploit=EXPLOITS[session["exploit"]] if session["exploit"] >= 0 else None,
+        )
+        for number, session in enumerate(batch.session_log(game), start=1)
+    ]
 
 
 class _OpenSession(NamedTuple):
@@ -164,22 +142,12 @@ class _DictBuilder:
         return sorted(sessions, key=lambda opened: agents.index(opened.session.agent))
 
     def _genuine_processes(self, host: int) -> list[Process]:
-        running = self._of_host("ot_running", host)
+        running = self.true_state["ot_running"][host]
         return [
             process
             for process in self.images[host].processes
             if running or process.name != "OTService"
         ]
-
-    def _of_host(self, field: str, host: int) -> bool:
-        """Value of a field that the built-in network has in another form than others."""
-        values = self.true_state[field]
-        if values.ndim:
-            return bool(values[host])
-        if field == "mail_immune":
-            number = sum(self.scenario.mail[:host])
-            return self.scenario.mail[host] and bool(values >> number & 1)
-        return bool(values)
 
     def _service(self, host: int, process: Process) -> Entry:
         entry = _process(
@@ -187,7 +155,7 @@ class _DictBuilder:
         )
         if process.version is not None:
             is_genuine = process.pid in self.fixed_pids[host]
-            immune = is_genuine and self._of_host("mail_immune", host)
+            immune = is_genuine and self.true_state["mail_immune"][host]
             entry["Process Version"] = ProcessVersion.UNKNOWN if immune else process.version
         return entry
 
@@ -258,7 +226,7 @@ class _DictBuilder:
         return [
             *({"IP Address": other} for other in others if other not in (ANY_ADDRESS, address)),
             _interface("lo", LOOPBACK, LOOPBACK_NETWORK),
-            _interface("eth0", address, self.labels.networks[self.scenario.subnet_of[host]]),
+            _interface("eth0", address, self.labels.subnets[self.scenario.subnet_of[host]]),
         ]
 
     def _system(self, host: int) -> Entry:
@@ -276,19 +244,19 @@ class _DictBuilder:
 class _Labels:
     """Random addresses and process ids of an episode, distinct where CybORG needs them to be."""
 
-    networks: list[IPv4Network]  # by subnet
+    subnets: list[IPv4Network]  # by subnet
     addresses: list[IPv4Address]  # by host
 
     def __init__(self, scenario: Scenario, key: int) -> None:
         rng = Random(key)
         sizes = [max(4, (len(members) + 1).bit_length()) for members in scenario.members]  # in bits
         blocks = rng.sample(range(2 ** (16 - max(sizes))), len(scenario.subnets))
-        self.networks = []
+        self.subnets = []
         self.addresses = [ANY_ADDRESS] * len(scenario.hosts)
         for members, block, bits in zip(scenario.members, blocks, sizes, strict=True):
             first = int(IPv4Address("10.0.0.0")) + (block << max(sizes))
             network = IPv4Network((first, 32 - bits))
-            self.networks.append(network)
+            self.subnets.append(network)
             chosen = rng.sample(list(network.hosts()), len(members))
             for host, address in zip(members, chosen, strict=True):
                 self.addresses[host] = address

@@ -11,17 +11,17 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from cagepool.envs.async_api import Ready
-from cagepool.envs.env_fns import EnvFn
-from cagepool.envs.space_tree import Tree, assign_actions, copy_tree, take_rows
-from cagepool.envs.thread_guard import one_thread_at_a_time
+from cagepool.envs.spaces import Tree, assign_actions, copy_tree, take_rows
 from cagepool.envs.vector_args import (
     Autoreset,
+    EnvFn,
     Seed,
     autoreset_name,
     check_ids,
     check_min_ready,
     check_none_pending,
     check_reset_mask,
+    one_thread_at_a_time,
     read_only,
     seeds_by_env,
 )

@@ -14,11 +14,7 @@ _PLAIN_TYPES = frozenset(
 
 
 def unpack_step(result: Any) -> tuple[Any, Any, Any, Any, Infos]:
-    """The five values that `step` must return.
-
-    Raises:
-        TypeError: there are not five, or the info is no dict.
-    """
+    """The five values that `step` must return."""
     try:
         observation, reward, terminated, truncated, info = result
     except (TypeError, ValueError):
@@ -31,11 +27,7 @@ def unpack_step(result: Any) -> tuple[Any, Any, Any, Any, Infos]:
 
 
 def unpack_reset(result: Any) -> tuple[Any, Infos]:
-    """The two values that `reset` must return.
-
-    Raises:
-        TypeError: there are not two, or the info is no dict.
-    """
+    """The two values that `reset` must return."""
     try:
         observation, info = result
     except (TypeError, ValueError):
@@ -47,12 +39,7 @@ def unpack_reset(result: Any) -> tuple[Any, Infos]:
 
 
 def pickle_info(info: Infos) -> bytes | None:
-    """Pickle an info that the parent will be able to load and merge; None if it is empty.
-
-    Raises:
-        ValueError: the info contains itself.
-        pickle.UnpicklingError: the pickled info can't be loaded.
-    """
+    """Pickle an info that the parent will be able to load and merge; None if it is empty."""
     if not info:
         return None
     plain = _is_plain(info)
@@ -79,11 +66,7 @@ def _check_info(info: Any) -> None:
 
 
 def _is_plain(info: Infos, parents: tuple[int, ...] = ()) -> bool:
-    """Whether an info is made of types that can always be unpickled.
-
-    Raises:
-        ValueError: a dict contains itself; dicts of infos are merged recursively.
-    """
+    """Whether an info is made of types that can always be unpickled."""
     if id(info) in parents:
         raise ValueError("an info must not contain itself")
     plain = type(info) is dict

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from cagepool import _core
-from cagepool.envs.env_fns import AnyEnv, EnvFn
-from cagepool.envs.space_check import check_in_space
-from cagepool.envs.space_tree import WriteRow, row_reader, row_writer, slice_rows
+from cagepool.envs.spaces import WriteRow, check_in_space, row_reader, row_writer, slice_rows
+from cagepool.envs.vector_args import AnyEnv, EnvFn
 from cagepool.envs.workers.env_results import pickle_info, unpack_reset, unpack_step
 from cagepool.envs.workers.faults import ExceptionReport, describe_exception
 from cagepool.envs.workers.protocol import StepInfos, WorkerTask, encode_message

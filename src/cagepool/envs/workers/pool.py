@@ -20,10 +20,10 @@ import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
 from cagepool import _core
+from cagepool._machine import usable_cores
 from cagepool._stages import count_message, stage
-from cagepool.envs.env_fns import EnvFn
-from cagepool.envs.space_tree import map_tree
-from cagepool.envs.vector_args import Autoreset
+from cagepool.envs.spaces import map_tree
+from cagepool.envs.vector_args import Autoreset, EnvFn
 from cagepool.envs.workers.descriptors import (
     NO_DESCRIPTOR,
     open_epoll,
@@ -131,13 +131,6 @@ def _check_count(name: str, value: object, least: int) -> None:
         raise ValueError(f"{name} must be at least {least}, got {value}")
 
 
-def usable_cores() -> int:
-    """Number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class WorkerPool:
     """Worker processes and the memory that they share."""
 
@@ -154,12 +147,7 @@ class WorkerPool:
     call_lock: Lock  # of the environment that owns the pool
 
     def __init__(self, env_fns: Sequence[EnvFn], config: PoolConfig) -> None:
-        """Start the processes and wait until all environments are made.
-
-        Raises:
-            EnvironmentFault: an environment cannot be made.
-            RuntimeError: the platform lacks a system call.
-        """
+        """Start the processes and wait until all environments are made."""
         check_platform()
         self.config = config
         self.num_envs = len(env_fns)
@@ -230,9 +218,6 @@ class WorkerPool:
         Args:
             timeout_s: By default the time until the next liveness check.
             answers: Number of answers to steps to wait for. Fewer may be there on return.
-
-        Raises:
-            EnvironmentFault: a fault that cannot be handled by a restart; all processes ended.
         """
         wait_s = self.config.liveness_check_s if timeout_s is None else timeout_s
         with stage("worker_wait"):
@@ -540,11 +525,7 @@ class WorkerPool:
         return self._is_started and self.config.on_fault == "restart"
 
     def _count_fault(self, fault: EnvironmentFault, envs: slice) -> None:
-        """Count a fault that a restart handles; raise any other.
-
-        Raises:
-            EnvironmentFault: restarts are not allowed, or no more of them.
-        """
+        """Count a fault that a restart handles; raise any other."""
         self._faults += 1
         self.restarts[envs] += 1
         if self._allows_restarts:

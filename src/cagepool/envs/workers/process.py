@@ -96,12 +96,7 @@ class WorkerProcess:
         self.activity = predecessor.activity
 
     def write(self, content: bytes, timeout_s: float) -> None:
-        """Write a request.
-
-        Raises:
-            PipeClosed: the process has ended.
-            TimeoutError: the process does not read.
-        """
+        """Write a request."""
         write_within(self.requests, content, timeout_s)
 
     def request_stop(self) -> None:
@@ -196,11 +191,7 @@ class WorkerProcess:
         return self._fault(first, f"{sentence}; environment {first} differs")
 
     def call_values(self) -> list[Any]:
-        """Values that the last call returned, one per environment.
-
-        Raises:
-            EnvironmentFault: an environment raised, or returned what can't be unpickled.
-        """
+        """Values that the last call returned, one per environment."""
         result = self.call_result
         assert result is not None
         if result.error is not None:

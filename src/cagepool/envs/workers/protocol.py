@@ -98,11 +98,7 @@ def encode_message(content: object) -> bytes:
 
 
 def unpickle(pickled: bytes) -> Any:
-    """Load an object that comes from an environment, whose classes may do anything.
-
-    Raises:
-        pickle.UnpicklingError: whatever the object raises, SystemExit included.
-    """
+    """Load an object that comes from an environment, whose classes may do anything."""
     try:
         return pickle.loads(pickled)
     except (Exception, SystemExit) as error:
@@ -110,11 +106,7 @@ def unpickle(pickled: bytes) -> Any:
 
 
 def write_all(pipe: int, content: bytes) -> None:
-    """Write to a blocking pipe.
-
-    Raises:
-        PipeClosed: the reader is gone.
-    """
+    """Write to a blocking pipe."""
     try:
         while content:
             content = content[os.write(pipe, content) :]
@@ -123,12 +115,7 @@ def write_all(pipe: int, content: bytes) -> None:
 
 
 def write_within(pipe: int, content: bytes, timeout_s: float) -> None:
-    """Write to a non-blocking pipe.
-
-    Raises:
-        TimeoutError: the pipe stayed full for `timeout_s` seconds.
-        PipeClosed: the reader is gone.
-    """
+    """Write to a non-blocking pipe."""
     full_since_s = None
     while content:
         try:
@@ -165,18 +152,11 @@ class PipeReader:
         """Read the bytes that have arrived; empty if the writer is gone.
 
         A blocking pipe waits for the first byte.
-
-        Raises:
-            BlockingIOError: the pipe does not block, and there are none.
         """
         return os.read(self.pipe, _PIPE_BYTES)
 
     def parse(self, data: bytes) -> tuple[Int32s, list[Any]]:
-        """Words and messages that these bytes complete.
-
-        Raises:
-            PipeClosed: there are no bytes, so the writer is gone.
-        """
+        """Words and messages that these bytes complete."""
         if not data:
             raise PipeClosed
         if not self._partial and len(data) % _WORD_BYTES == 0 and _MESSAGE not in data:

@@ -17,7 +17,7 @@ from gymnasium.vector.utils import create_empty_array
 from numpy.typing import DTypeLike, NDArray
 
 from cagepool import _core
-from cagepool.envs.space_tree import Tree
+from cagepool.envs.spaces import Tree
 from cagepool.envs.workers.descriptors import above_standard
 from cagepool.envs.workers.true_state import TrueStateFormat
 from cagepool.types import Bools, Bytes, Float64s, Int32s, Int64s
@@ -102,11 +102,7 @@ def missing_system_calls() -> list[str]:
 
 
 def check_platform() -> None:
-    """Raise if worker processes cannot run on this platform.
-
-    Raises:
-        RuntimeError: a system call is missing.
-    """
+    """Raise if worker processes cannot run on this platform."""
     missing = missing_system_calls()
     if missing:
         raise RuntimeError(

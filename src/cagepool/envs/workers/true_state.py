@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cagepool.envs.env_fns import AnyEnv
-from cagepool.envs.space_tree import row_writer
+from cagepool.envs.spaces import row_writer
+from cagepool.envs.vector_args import AnyEnv
 from cagepool.types import Int64s
 
 TrueStateMode: TypeAlias = Literal["every", "end", "never"] | int

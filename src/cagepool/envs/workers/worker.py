@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from cagepool._core import WorkerLoop, exit_with_parent
-from cagepool.envs.env_fns import AnyEnv, EnvFn
-from cagepool.envs.space_tree import check_space_supported
+from cagepool.envs.spaces import check_space_supported
+from cagepool.envs.vector_args import AnyEnv, EnvFn
 from cagepool.envs.workers.env_runner import EnvRunner
 from cagepool.envs.workers.faults import ExceptionReport, describe_exception
 from cagepool.envs.workers.protocol import (
@@ -130,11 +130,7 @@ class Worker:
         self._call_each(lambda env, local_index: env.set_wrapper_attr(name, values[local_index]))
 
     def stop(self) -> None:
-        """End as if the pipe had been closed.
-
-        Raises:
-            PipeClosed: always.
-        """
+        """End as if the pipe had been closed."""
         raise PipeClosed
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-// Player of recorded games: selects the step and updates network, chart and log.
+// Player of recorded games: selects the step and updates drawing, chart and log.
 
 const PATHS = { play: "M4 2l10 6-10 6z", pause: "M3 2h4v12H3zM9 2h4v12H9z" };
 const FATES = { true: "succeeded", false: "failed", null: "" };
@@ -25,8 +25,8 @@ function attackerWords(turn) {
 }
 
 class Replay {
-  constructor({ networks, games }) {
-    this.networks = networks;
+  constructor({ scenarios, games }) {
+    this.scenarios = scenarios;
     this.games = games;
     this.timer = null;
     byId("player").hidden = false;
@@ -68,9 +68,9 @@ class Replay {
     }).observe(byId("player"));
   }
 
-  /** Whether at least half of the network is in view, or half of the window shows it. */
+  /** Whether at least half of the drawing is in view, or half of the window shows it. */
   isInView() {
-    const { top, bottom, height } = byId("network").getBoundingClientRect();
+    const { top, bottom, height } = byId("drawing").getBoundingClientRect();
     return Math.min(bottom, innerHeight) - Math.max(top, 0) >= Math.min(height, innerHeight) / 2;
   }
 
@@ -90,8 +90,8 @@ class Replay {
   load(number) {
     this.pause();
     this.game = this.games[number];
-    this.network?.remove();
-    this.network = new Network(byId("network"), this.networks[this.game.network]);
+    this.drawing?.remove();
+    this.drawing = new Drawing(byId("drawing"), this.scenarios[this.game.scenario]);
     document.querySelector(".move.green").hidden = !this.game.turns.some((turn) => turn.green);
     let sum = 0;
     this.sums = this.game.turns.map((turn) => (sum += turn.reward));
@@ -158,7 +158,7 @@ class Replay {
   go(step) {
     this.step = Math.min(Math.max(step, 0), this.game.turns.length - 1);
     const turn = this.game.turns[this.step];
-    this.network.show(this.game.hosts, turn);
+    this.drawing.show(this.game.hosts, turn);
     this.chart.show(this.step);
     this.showMoves(turn);
     this.showPlace();

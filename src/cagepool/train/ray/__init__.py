@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 import grpc  # type: ignore[import-untyped]
 import ray
+from ray._private import ray_constants
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
+from cagepool._machine import usable_cores
 from cagepool.train.ray.watchdog import Watchdog
 
 AUTO = "auto"  # address of the cluster that runs on this machine
@@ -19,6 +23,38 @@ EXIT_TERMINATED = 128 + signal.SIGTERM  # as in shells
 HEALTH_CHECK_SECONDS = 5.0
 # Object store of a local cluster: room for a few rollouts; Ray spills more to disk.
 OBJECT_STORE_BYTES = 256 * 1024**2
+
+
+class NodeLostError(ConnectionError):
+    """The node of a task has died."""
+
+
+def start_task(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function on some node of the cluster; returns the reference to its result."""
+    task: Any = ray.remote(function).options(max_retries=0, scheduling_strategy="SPREAD")
+    return task.remote(*arguments)
+
+
+def is_done(task: Any, timeout: float) -> bool:
+    """Whether a task ends within `timeout` seconds."""
+    return bool(ray.wait([task], timeout=timeout)[0])
+
+
+def result(task: Any, timeout: float | None = None) -> Any:
+    """Result of a task or of an actor's call; its exception is raised unwrapped."""
+    try:
+        return ray.get(task, timeout=timeout)
+    except RayTaskError as error:
+        raise error.cause from error
+    except GetTimeoutError as error:
+        raise ConnectionError(f"no node of the cluster answered in {timeout:g} s") from error
+    except RayError as error:
+        raise NodeLostError(str(error)) from error
+
+
+def cancel(task: Any) -> None:
+    """Cancel a task, and end its process."""
+    ray.cancel(task, force=True)
 
 
 @contextmanager
@@ -34,9 +70,6 @@ def cluster_connection(address: str | None, min_cpus: int) -> Iterator[Callable[
 
     Yields:
         Sets what standard error says about going on if Ray or SIGTERM ends this process.
-
-    Raises:
-        ValueError: no cluster answers at that address.
     """
     if ray.is_initialized():
         yield lambda _remedy: None
@@ -83,14 +116,20 @@ def _start_local_cluster(min_cpus: int) -> str:
     # Ray's agents notice a dead raylet after two seconds, not at once: the watchdog is faster and
     # keeps them from printing its log.
     os.environ.setdefault("RAY_enable_pipe_based_agent_to_parent_health_check", "0")
-    context: Any = ray.init(  # its declared type lacks address_info
-        "local",
-        num_cpus=max(min_cpus, os.cpu_count() or 1),
-        object_store_memory=OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-    )
+    try:
+        with patch.object(ray_constants, "ENABLE_RAY_CLUSTER", new=False):  # listen on loopback
+            context: Any = ray.init(  # its declared type lacks address_info
+                "local",
+                num_cpus=max(min_cpus, usable_cores()),
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+    except Exception as error:
+        ray.shutdown()
+        reason = " ".join(str(error).split())
+        raise ValueError(f"a local Ray cluster must start, it did not: {reason}") from error
     return str(context.address_info["session_dir"])
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-from cagepool.evaluate.trained_networks import TrainedNetworks
+from cagepool.policy.policy import TrainedScenarios
 from cagepool.train.collectors import (
     CollectedRollout,
     RolloutWorker,
@@ -19,7 +18,7 @@ from cagepool.train.collectors import (
     split_shards,
 )
 from cagepool.train.config import TrainConfig
-from cagepool.train.ray import cluster_connection
+from cagepool.train.ray import NodeLostError, cluster_connection, result
 from cagepool.train.rollout import FinishedEpisodes, Rollout, RolloutShape, State
 from cagepool.types import Arrays
 
@@ -47,7 +46,7 @@ class RayCollector:
             shapes = [worker.wait_started() for worker in self._workers]
             self._stack = started.pop_all()
         first = shapes[0]
-        self.networks: TrainedNetworks | None = None  # TrainConfig refuses scenarios with Ray
+        self.scenarios: TrainedScenarios | None = None  # TrainConfig refuses scenarios with Ray
         self.shape = replace(first, n_envs=sum(shape.n_envs for shape in shapes))
         self._rollout = Rollout(self.shape)
         self._weights: Any = None  # object reference to the weights of the pending rollout
@@ -141,14 +140,10 @@ class _RemoteWorker:
         self._start_actor()
 
     def wait_started(self) -> RolloutShape:
-        """Wait until the actor is ready; returns the shape of its rollouts.
-
-        Raises:
-            ValueError: it cannot be started, or its environments cannot be created.
-        """
+        """Wait until the actor is ready; returns the shape of its rollouts."""
         try:
-            shape, self.snapshot = _get(self._started, ACTOR_START_SECONDS)
-        except (RayError, ConnectionError) as error:
+            shape, self.snapshot = result(self._started, ACTOR_START_SECONDS)
+        except ConnectionError as error:
             reason = str(error).splitlines()[-1]
             raise ValueError(
                 f"the nodes of the cluster must have room and this version of cagepool: {reason}"
@@ -171,9 +166,9 @@ class _RemoteWorker:
             try:
                 if self._pending is None:
                     self._replace_actor()
-                collected, self.snapshot = _get(self._pending)
+                collected, self.snapshot = result(self._pending)
                 return collected._replace(replaced_actors=replaced)  # type: ignore[no-any-return]
-            except RayError as error:
+            except NodeLostError as error:
                 last_error = error
                 replaced += self._pending is not None  # an actor that never started is not counted
                 self._pending = None
@@ -182,7 +177,7 @@ class _RemoteWorker:
         ) from last_error
 
     def restore(self, snapshot: Snapshot) -> None:
-        _get(self._actor.restore.remote(snapshot))
+        result(self._actor.restore.remote(snapshot))
         self.snapshot = snapshot
 
     def close(self) -> None:
@@ -196,7 +191,7 @@ class _RemoteWorker:
     def _replace_actor(self) -> None:
         self.close()
         self._start_actor()
-        _get(self._started, ACTOR_START_SECONDS)
+        result(self._started, ACTOR_START_SECONDS)
         self.restore(self.snapshot)
         self.start(self._weights)
 
@@ -218,21 +213,6 @@ class _Actor:
     def collect(self, weights: Arrays) -> tuple[CollectedRollout, Snapshot]:
         self._worker.actor.load_weights(weights)
         return self._worker.collect(), self._worker.state()
-
-
-def _get(reference: Any, timeout: float | None = None) -> Any:
-    """Result of a remote call; an exception raised in the actor is raised here unwrapped.
-
-    Raises:
-        RayError: the actor or its result is lost.
-        ConnectionError: no node started the actor in time.
-    """
-    try:
-        return ray.get(reference, timeout=timeout)
-    except RayTaskError as error:
-        raise error.cause from error
-    except GetTimeoutError as error:
-        raise ConnectionError(f"no node of the cluster took an actor in {timeout:g} s") from error
 
 
 def _write_columns(

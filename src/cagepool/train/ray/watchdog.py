@@ -6,6 +6,7 @@ the program of the process; it imports the standard library only, so that it sta
 """
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -29,11 +30,7 @@ class Watchdog:
     """Handle of the watchdog process of this process."""
 
     def __init__(self, session_dir: str | None) -> None:
-        """Start the process and wait until it watches.
-
-        Args:
-            session_dir: Session folder of the local cluster to clean up; None: of no cluster.
-        """
+        """Start the process and wait until it watches."""
         self._process = subprocess.Popen(
             [sys.executable, "-I", __file__, session_dir or ""],
             stdin=subprocess.PIPE,
@@ -144,22 +141,26 @@ def _open_services(session_dir: str) -> list[int]:
 
 
 def _processes(session_dir: str) -> Iterator[int]:
-    """Processes of a cluster: those with open files, their logs, in its session folder."""
+    """Processes of a cluster: those that write files, their logs, in its session folder."""
     if not session_dir:
         return
     driver = os.getppid()
     for descriptors in Path("/proc").glob("[0-9]*/fd"):
         process = int(descriptors.parent.name)
-        if process not in (driver, os.getpid()) and _has_open_file(descriptors, session_dir):
+        if process not in (driver, os.getpid()) and _writes_file(descriptors, session_dir):
             yield process
 
 
-def _has_open_file(descriptors: Path, folder: str) -> bool:
+def _writes_file(descriptors: Path, folder: str) -> bool:
+    """Whether a process has a file of a folder open for writing; `tail -f` of a log has not."""
     with suppress(OSError):  # it has ended, or is another user's
         for descriptor in descriptors.iterdir():
             with suppress(OSError):
                 if descriptor.readlink().is_relative_to(folder):
-                    return True
+                    path = descriptors.with_name("fdinfo") / descriptor.name
+                    flags = re.search(r"flags:\s*([0-7]+)", path.read_text())
+                    if flags and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY:
+                        return True
     return False
 
 
